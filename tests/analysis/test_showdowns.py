@@ -11,7 +11,7 @@ from assay.analysis.comparison.compare import compare_reports
 from assay.analysis.comparison.head_to_head import showdowns
 from assay.model import Rating, Report, Verdict
 from assay.model.metric import metric_named
-from assay.report.console.head_to_head import overall_text
+from assay.report.pages.comparison import overall_text
 
 
 def rated(lab: Lab, seconds: float, skill: float, run_id: str) -> Report:

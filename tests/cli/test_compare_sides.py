@@ -271,7 +271,7 @@ def test_why_a_benchmark_is_not_compared_is_reported_once(played: AssayInline) -
     assert played.run_inline("small.yaml", "-q", "--agent", "good").code in (0, 1)
     first, last = (one["id"] for one in reversed(played("runs", "list", "--json").json))
     shown = " ".join(played("compare", first, last, COLUMNS="200").out.split())
-    metrics, _, _ = shown.partition("Dimension")
+    metrics, _, _ = shown.partition(" = ")
     (reason,) = {one["reason"] for one in played("compare", first, last, "--json").json["comparisons"]}
     assert metrics.count(reason) == 1
 

@@ -141,7 +141,7 @@ def test_a_single_agent_meets_nobody(assay_inline: AssayInline, wording: Wording
     shown = assay_inline("matrix", "--head-to-head")
     assert shown.code == 0
     assert "Undecided" not in shown.out
-    wording(shown.out.splitlines()[-1])
+    wording(shown.out, near="Head to head")
 
 
 def test_without_results_there_is_no_matrix(assay_inline: AssayInline, wording: Wording) -> None:

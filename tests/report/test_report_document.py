@@ -235,7 +235,7 @@ def test_a_sweep_gets_a_folder_a_trial_and_a_summary(swept, tmp_path):
     assert first.name.startswith("parse-size=100-mode=fast_20260504_123015_")
     summary = (tmp_path / "SWEEP_SUMMARY.md").read_text(encoding="utf-8")
     assert all(path.parent.name in summary for path in written if path.name == "README.md")
-    median = "123 µs [118, 128]"
+    median = r"123 µs \[118, 128\]"
     assert median in summary
     assert len([path for path in tmp_path.iterdir() if path.is_dir()]) == len(swept.trials)
 

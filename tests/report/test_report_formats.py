@@ -26,9 +26,12 @@ from assay.model import (
     Verdict,
     metric_named,
 )
-from assay.report.console.run import print_comparisons, print_report, print_runs
+from assay.model.comparison import Compared
+from assay.report.console.run import print_report, print_runs
+from assay.report.console.sections import print_page, print_sections
 from assay.report.documents.csv import Csv
 from assay.report.documents.junit import JUnit
+from assay.report.pages.comparison import comparison_page, trial_sections
 from assay.report.pages.markdown import Markdown, report_page
 from assay.report.pages.markdown_escape import format_code_block
 from assay.report.pages.markdown_escape import text as literal
@@ -205,18 +208,18 @@ def compared(verdict: Verdict, reason: str = "", trial: str = "t") -> Comparison
 
 @pytest.mark.parametrize("verdict", list(Verdict))
 def test_a_verdict_is_a_word_and_not_only_a_colour(verdict):
-    assert verdict.value in shown(print_comparisons, [compared(verdict)], [])
+    assert verdict.value in shown(print_sections, trial_sections([compared(verdict)]))
 
 
-def test_a_comparison_shows_both_sides_the_ratio_with_interval_and_the_reasons():
+def test_a_comparison_shows_both_sides_the_change_with_interval_and_the_reasons(make_report):
     doubt = Doubt("machine", "The machines differ.", "Compare on one.")
     rows = [compared(Verdict.BETTER, trial="a"), compared(Verdict.UNSURE, "one process a side", trial="b")]
-    text = shown(print_comparisons, rows, [doubt])
+    report = make_report()
+    text = shown(print_page, comparison_page(Compared(report, report, tuple(rows), (doubt,)), "ab"))
     for part in (
         "12.3 ms",
         "10.1 ms",
-        "0.82 [0.79, 0.85]",
-        "B ÷ A [interval]",
+        "−18 % [−21, −15]",
         "? b: one process a side",
     ):
         assert part in text
@@ -225,7 +228,7 @@ def test_a_comparison_shows_both_sides_the_ratio_with_interval_and_the_reasons()
 
 def test_a_wide_screen_shows_the_corrected_p_and_the_q_value():
     row = replace(compared(Verdict.BETTER), p_corrected=0.0213, q=0.00001)
-    text = shown(print_comparisons, [row], [], width=120)
+    text = shown(print_sections, trial_sections([row]), width=120)
     assert "p (Holm)" in text
     assert "0.021" in text
     assert "<0.0001" in text
@@ -237,7 +240,7 @@ def test_verdicts_of_long_names_are_whole_at_80_columns():
         compared(Verdict.UNSURE, trial=name), metric=metric_named("operations_per_second"), value_a=231_251
     )
     for rows in ([compared(Verdict.BETTER, trial=name), rate], [compared(Verdict.WORSE, trial=name)] * 2):
-        text = shown(print_comparisons, rows, [])
+        text = shown(print_sections, trial_sections(rows))
         assert max(len(line) for line in text.splitlines()) <= 80
         assert all(row.verdict and row.verdict.value in text for row in rows)
 

@@ -26,11 +26,12 @@ from tests.report.suites import (
 from assay.analysis.ranking.leaderboard import leaderboard
 from assay.cli.terminal import QuietTerminal
 from assay.model import Doubt, Environment, Report, Status
-from assay.model.standing import Contender
-from assay.report.console.board import print_board
+from assay.model.standing import Boards, Contender
+from assay.report.console.sections import print_page
 from assay.report.console.summary import print_summary
 from assay.report.documents.result import run_document
 from assay.report.leads import board_sentence, lead_sentence, main_lead, reason_text
+from assay.report.pages.board import leaderboard_page
 from assay.report.warnings import rank_warnings, run_warnings, split_warnings
 
 TWIN = Made("twin", 1.0, 0.042)
@@ -231,5 +232,6 @@ def test_a_quiet_terminal_still_says_who_leads():
     report = suite_report(agents=(EXACT, GREEDY))
     names = ("exact-search", "greedy")
     board = leaderboard("desk", [contender(report, name) for name in names], ["refunds"], "accuracy")
-    print_board(board, QuietTerminal(file=stream, width=80, color_system=None))
+    page = leaderboard_page(Boards([board], {}, "accuracy", lambda *_: None), 20)
+    print_page(page, QuietTerminal(file=stream, width=80, color_system=None))
     assert "exact-search leads" in stream.getvalue()

@@ -25,12 +25,13 @@ from tests.wording import Wording
 from assay.analysis.ranking.leaderboard import leaderboard
 from assay.errors import LookupFailed
 from assay.model import Budget, Report, RunState, Status
-from assay.model.standing import Contender
-from assay.report.console.board import print_board
+from assay.model.standing import Boards, Contender
 from assay.report.console.case import print_case
 from assay.report.console.run import print_report
+from assay.report.console.sections import print_page
+from assay.report.pages.board import leaderboard_page
 from assay.report.pages.markdown import report_page
-from assay.report.side_by_side import contests, tokens_text, usd_text
+from assay.report.side_by_side import build_contests, tokens_text, usd_text
 
 
 def shown(print_it: Callable[..., None], *things: object, width: int = 80) -> str:
@@ -99,13 +100,13 @@ def test_an_unknown_cost_is_never_written_as_nothing(desk):
 
 def test_an_agent_that_solves_nothing_has_no_price_for_a_solved_case():
     hopeless = Made("hopeless", -1.0, 0.1, tokens=10, usd=0.01)
-    (contest,) = contests(suite_report(agents=(hopeless,)))
+    (contest,) = build_contests(suite_report(agents=(hopeless,)))
     ratings = contest.entries[0].ratings
     assert usd_text(ratings) == tokens_text(ratings) == "none solved"
 
 
 def test_simulated_agents_are_marked_and_stand_on_a_board_of_their_own(desk):
-    real, simulated = contests(desk)
+    real, simulated = build_contests(desk)
     assert [entry.label for entry in real.entries] == ["exact-search", "greedy", "tiny-llm"]
     assert [entry.label for entry in simulated.entries] == ["cloud-sim"]
     text = shown(print_report, desk)
@@ -115,13 +116,13 @@ def test_simulated_agents_are_marked_and_stand_on_a_board_of_their_own(desk):
 
 def test_a_simulated_agent_is_known_by_its_type_alone():
     report = suite_report(agents=(EXACT, Made("made-up", 0.5, 0.1, type="simulated")))
-    assert [contest.is_simulated for contest in contests(report)] == [False, True]
+    assert [contest.is_simulated for contest in build_contests(report)] == [False, True]
 
 
 def test_agents_stand_best_first_where_their_overall_ratings_rest_on_the_same():
     slow = Made("slow", 0.95, 2.0)
     report = suite_report(agents=(GREEDY, slow, EXACT))
-    (contest,) = contests(report)
+    (contest,) = build_contests(report)
     overall = [entry.rating("overall").value or 0.0 for entry in contest.entries]
     assert overall == sorted(overall, reverse=True)
     assert "different dimensions" not in shown(print_report, report)
@@ -129,7 +130,7 @@ def test_agents_stand_best_first_where_their_overall_ratings_rest_on_the_same():
 
 def test_overall_ratings_that_rest_on_different_dimensions_are_not_ranked(desk, wording: Wording):
     wording(shown(print_report, desk, width=1000), near="different dimensions")
-    (real, _) = contests(desk)
+    (real, _) = build_contests(desk)
     accuracy = [entry.rating("accuracy").value or 0.0 for entry in real.entries]
     assert accuracy == sorted(accuracy, reverse=True)
 
@@ -192,7 +193,7 @@ def test_versions_and_swept_options_tell_agents_of_one_name_apart():
     low, high = (replace(GREEDY, axes={"depth": depth}) for depth in (1, 5))
     old = replace(GREEDY, version="older")
     swept, versions = (
-        {entry.label for entry in contests(suite_report(agents=pair))[0].entries}
+        {entry.label for entry in build_contests(suite_report(agents=pair))[0].entries}
         for pair in ((low, high), (GREEDY, old))
     )
     assert swept == {"greedy[depth=1]", "greedy[depth=5]"}
@@ -271,6 +272,7 @@ def test_a_case_can_be_shown_without_its_definition():
 def test_a_name_on_a_leaderboard_cannot_move_the_cursor(desk):
     ratings = {"refunds": desk.trials[0].ratings}
     board = leaderboard("s", [Contender("[red]x\x1b[2J", "1", ratings, False, None)], ["refunds"])
-    text = shown(print_board, board, width=120)
+    boards = Boards([board], {}, "overall", lambda *_: None)
+    text = shown(print_page, leaderboard_page(boards, 20), width=120)
     assert "[red]x" in text
     assert "\x1b" not in text

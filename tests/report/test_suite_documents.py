@@ -234,7 +234,7 @@ def test_markdown_shows_boards_reasons_and_missed_cases(desk):
     page = report_page(desk)
     for part in (
         "suite support-desk 1.2 · reasoning · definition a1a1a1a1a1a1",
-        "| exact-search | 1.00 [0.91, 1.00] | 0.98 [0.98, 0.99] | – | 1.00 [1.00, 1.00] |",
+        "| exact-search 2.1.0 | 1.00 [0.91, 1.00] | 0.98 [0.98, 0.99] | – | 1.00 [1.00, 1.00] |",
         "tiny-llm: cost is unrated: the cost is unknown (give the agent a price, or set price: free)",
         "| cloud-sim (simulated) |",
         "### Cases not passed (the hardest 30 of 34)",

@@ -36,7 +36,7 @@ from assay.report.pages.html import Html, page
 from assay.report.pages.html_side_by_side import Gallery, contest_views, details
 from assay.report.pages.markdown import report_page
 from assay.report.pages.tiles import tiles
-from assay.report.side_by_side import contests
+from assay.report.side_by_side import build_contests
 
 HOSTILE = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>{{ 7 * 7 }}"
 
@@ -65,7 +65,7 @@ def test_of_several_agents_those_that_are_simulated_are_named(desk_page: str, wo
 
 
 def test_a_radar_has_only_the_dimensions_that_all_agents_have(desk):
-    real, _ = contests(desk)
+    real, _ = build_contests(desk)
     corners = values(radar(real), -1)
     assert {row["dimension"] for row in corners} == {"accuracy", "speed", "reliability"}
     best = next(row for row in corners if (row["trial"], row["dimension"]) == ("exact-search", "accuracy"))
@@ -74,12 +74,12 @@ def test_a_radar_has_only_the_dimensions_that_all_agents_have(desk):
 
 def test_no_radar_is_drawn_of_fewer_than_three_dimensions():
     never = Made("never", 0.5, 0.1, faults={Status.FAILED: 1.0})
-    (contest,) = contests(suite_report(agents=(never,), repetitions=1))
+    (contest,) = build_contests(suite_report(agents=(never,), repetitions=1))
     assert "ratings-refunds" not in [chart.name for chart in contest_charts(contest, case_rows(contest))]
 
 
 def test_the_tradeoff_tells_an_unknown_cost_from_none(desk):
-    real, _ = contests(desk)
+    real, _ = build_contests(desk)
     rows = {row["trial"]: row for row in tradeoff(real)["data"]["values"]}
     assert (rows["exact-search"]["known"], rows["exact-search"]["cost"]) == (True, "free")
     assert (rows["tiny-llm"]["known"], rows["tiny-llm"]["cost"]) == (False, "unknown")
@@ -87,7 +87,7 @@ def test_the_tradeoff_tells_an_unknown_cost_from_none(desk):
 
 
 def test_outcomes_of_an_agent_add_up_to_all_of_its_executions(desk):
-    real, _ = contests(desk)
+    real, _ = build_contests(desk)
     rows = [row for row in outcomes(real)["data"]["values"] if row["trial"] == "tiny-llm"]
     assert sum(row["count"] for row in rows) == 120
     assert rows[0]["from"] == 0
@@ -96,7 +96,7 @@ def test_outcomes_of_an_agent_add_up_to_all_of_its_executions(desk):
 
 
 def test_the_matrix_has_every_case_of_every_agent_hardest_first(desk):
-    real, _ = contests(desk)
+    real, _ = build_contests(desk)
     rows = case_rows(real)
     cells = values(matrix(real, rows), 0)
     assert len(cells) == 40 * 3
@@ -105,7 +105,7 @@ def test_the_matrix_has_every_case_of_every_agent_hardest_first(desk):
 
 
 def test_many_cases_are_thinned_out_evenly_and_the_chart_says_so():
-    (contest,) = contests(
+    (contest,) = build_contests(
         suite_report(agents=(GREEDY,), benchmarks=(benchmark("b", cases(1000)),), repetitions=1)
     )
     rows = case_rows(contest)
@@ -120,13 +120,13 @@ def test_many_cases_are_thinned_out_evenly_and_the_chart_says_so():
 
 def test_cases_that_nobody_judged_are_drawn_apart_from_a_score_of_nothing():
     unjudged = replace(TINY, unscored=1.0, faults={})
-    (contest,) = contests(suite_report(agents=(unjudged,), repetitions=1))
+    (contest,) = build_contests(suite_report(agents=(unjudged,), repetitions=1))
     spec = matrix(contest, case_rows(contest))
     assert [layer["mark"]["style"] for layer in spec["layer"]] == ["unjudged"]
 
 
 def test_charts_of_suites_carry_no_colour_and_no_expression(desk):
-    for contest in contests(suite_report(hostile="datum.x || alert(1)")):
+    for contest in build_contests(suite_report(hostile="datum.x || alert(1)")):
         for chart in contest_charts(contest, case_rows(contest)):
             text = json.dumps(chart.spec, allow_nan=False)
             assert "#" not in text
@@ -194,7 +194,7 @@ def test_missed_cases_are_bounded_and_say_how_many_there_are(wording: Wording):
 
 
 def test_key_figures_lead_with_the_best_of_real_agents(desk, wording: Wording):
-    found = {tile.label: tile for tile in tiles(desk, contests(desk))}
+    found = {tile.label: tile for tile in tiles(desk, build_contests(desk))}
     assert found["highest accuracy"].value == "1.00 [0.91, 1.00]"
     note = found["highest accuracy"].note
     assert note.startswith("exact-search; ")
@@ -208,7 +208,7 @@ def test_key_figures_lead_with_the_best_of_real_agents(desk, wording: Wording):
 def test_key_figures_of_several_benchmarks_tell_their_size():
     both = (benchmark("refunds", cases(20)), benchmark("parcels", talks()))
     report = suite_report(agents=(EXACT, CLOUD), benchmarks=both)
-    found = {tile.label: tile.value for tile in tiles(report, contests(report))}
+    found = {tile.label: tile.value for tile in tiles(report, build_contests(report))}
     assert (found["agents"], found["cases"], found["cases solved"]) == ("1", "32", "100 %")
 
 
@@ -347,7 +347,7 @@ def test_contents_lead_to_every_section_and_each_section_leads_back(open_page):
 
 def test_a_case_shows_every_output_of_every_agent_with_its_repetitions(open_page):
     report = suite_report(agents=(EXACT, replace(GREEDY, quality=0.5, faults={})))
-    answers = details(report, contest_views(report, contests(report), Gallery()))["refunds"]
+    answers = details(report, contest_views(report, build_contests(report), Gallery()))["refunds"]
     case, found = next((case, one) for case, one in answers.items() if len(one["answers"][1]["outputs"]) == 2)
     opened = open_page(report)
     shown = opened.page.locator(".picked").first

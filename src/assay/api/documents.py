@@ -21,11 +21,12 @@ from assay.pipeline import compare as comparing
 from assay.pipeline import leaderboard as standing
 from assay.pipeline.gate import gate_refs, gate_sides
 from assay.pipeline.requirements import gate_with_requirements
-from assay.report.console.board import print_all_pairs, print_boards
 from assay.report.console.gate import print_gate
-from assay.report.console.head_to_head import print_comparison, print_courses
+from assay.report.console.sections import print_page
 from assay.report.documents.comparison import comparison_document, gate_document, history_document
 from assay.report.documents.leaderboard import all_pairs_document, leaderboard_document
+from assay.report.pages.board import all_pairs_page, leaderboard_page
+from assay.report.pages.comparison import comparison_page, history_page
 from assay.spec.settings import find_settings
 from assay.store.store import Store
 
@@ -73,7 +74,7 @@ def _compare_two(store: Store, sides: Sequence[str], given: Mapping[str, Any]) -
     return ComparisonResult(
         comparison_document(found),
         "comparisons",
-        lambda console: print_comparison(found, sides, console, has_ratings="metrics" not in given),
+        lambda console: print_page(comparison_page(found, sides, as_list(given.get("metrics"))), console),
     )
 
 
@@ -82,7 +83,9 @@ def _all_pairs(store: Store, sides: Sequence[str], given: Mapping[str, Any]) -> 
     matrix = comparing.all_pairs(store, sides, sides=chosen)
     document = all_pairs_document(matrix, dict(zip(sides, chosen.reports, strict=True)), chosen.doubts)
     return ComparisonResult(
-        document, "agent_comparison_matrix", lambda console: print_all_pairs(matrix, sides, chosen, console)
+        document,
+        "agent_comparison_matrix",
+        lambda console: print_page(all_pairs_page(matrix, sides, chosen), console),
     )
 
 
@@ -91,7 +94,7 @@ def _history(store: Store, sides: Sequence[str], given: Mapping[str, Any]) -> Co
     return ComparisonResult(
         history_document(found, sides),
         "courses",
-        lambda console: print_courses(found, tuple(sides), console),
+        lambda console: print_page(history_page(found, tuple(sides)), console),
     )
 
 
@@ -158,5 +161,6 @@ def leaderboard(**options: Unpack[LeaderboardOptions]) -> LeaderboardResult:
         given.pop("db", None)
         found = standing.overview(store, standing.filter_of(**given), metric)
     return LeaderboardResult(
-        leaderboard_document(found, limit), lambda console: print_boards(found, console, limit)
+        leaderboard_document(found, limit),
+        lambda console: print_page(leaderboard_page(found, limit), console),
     )

@@ -9,21 +9,22 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from assay.cli.options import shared_option
-from assay.cli.pages import format_names, page_options, write
+from assay.cli.pages import format_names, page_options, show
 from assay.cli.session import Session, common
 from assay.cli.values import share_of
 from assay.text import shell_command
 
 if TYPE_CHECKING:
     from assay.model.comparison import Compared
+    from assay.report.pages.page import Page
 
 TYPES = ("head_to_head", "multi_agent", "time_series")
 
@@ -102,6 +103,9 @@ class CompareRequest:
     formats: Sequence[str]
     out: Path | None
 
+    def show(self, session: Session, page: Callable[[], Page], document: Callable[[], Any]) -> bool:
+        return show(session, page, document, self.formats, self.out)
+
 
 def _compare_two(session: Session, request: CompareRequest) -> int:
     """B against A. Trials that B did not complete count as worse for --fail-on, whatever their figures are."""
@@ -122,19 +126,14 @@ def _compare_two(session: Session, request: CompareRequest) -> int:
     got_worse = any(comparison.verdict is Verdict.WORSE for comparison in found.comparisons) or bool(
         found.incomplete
     )
-    if request.formats:
-        from assay.report.pages.comparison import comparison_page
+    from assay.report.documents.comparison import comparison_document
+    from assay.report.pages.comparison import comparison_page
 
-        write(session, comparison_page(found, request.sides), request.formats, request.out)
-    elif session.is_json:
-        from assay.report.documents.comparison import comparison_document
-
-        session.emit(comparison_document(found))
-    else:
-        from assay.report.console.head_to_head import print_comparison
-
-        # Who asks for single metrics is not shown the ratings, which rest on all of them.
-        print_comparison(found, request.sides, session.console(), has_ratings=not request.metrics)
+    if request.show(
+        session,
+        lambda: comparison_page(found, request.sides, request.metrics),
+        lambda: comparison_document(found),
+    ):
         session.next(*_next_commands(found, request.sides, got_worse))
     return 1 if request.fails_on_worse and got_worse else 0
 
@@ -175,22 +174,16 @@ def _compare_all(session: Session, request: CompareRequest) -> int:
     with session.store() as store:
         chosen = comparing.find_sides(store, sides, request.suite)
         matrix = comparing.all_pairs(store, sides, sides=chosen)
-    if request.formats:
-        from assay.report.pages.board import matrix_page
-        from assay.report.sides import side_lines
+    from assay.report.documents.leaderboard import all_pairs_document
+    from assay.report.pages.board import all_pairs_page
 
-        page = matrix_page([matrix], "compare", side_lines(sides, chosen.reports))
-        write(session, replace(page, warnings=(*page.warnings, *chosen.doubts)), request.formats, request.out)
-        return 0
-    if session.is_json:
-        from assay.report.documents.leaderboard import all_pairs_document
-
-        session.emit(all_pairs_document(matrix, dict(zip(sides, chosen.reports, strict=True)), chosen.doubts))
-        return 0
-    from assay.report.console.board import print_all_pairs
-
-    print_all_pairs(matrix, sides, chosen, session.console())
-    session.next(shell_command("compare", *map(str, sides[:2])), "assay leaderboard")
+    reports = dict(zip(sides, chosen.reports, strict=True))
+    if request.show(
+        session,
+        lambda: all_pairs_page(matrix, sides, chosen),
+        lambda: all_pairs_document(matrix, reports, chosen.doubts),
+    ):
+        session.next(shell_command("compare", *map(str, sides[:2])), "assay leaderboard")
     return 0
 
 
@@ -202,18 +195,10 @@ def _compare_over_time(session: Session, request: CompareRequest) -> int:
     sides = request.sides
     with session.store() as store:
         found = comparing.courses(store, sides, request.metrics, request.suite)
-    if request.formats:
-        from assay.report.pages.comparison import history_page
+    from assay.report.documents.comparison import history_document
+    from assay.report.pages.comparison import history_page
 
-        write(session, history_page(found, sides), request.formats, request.out)
-    elif session.is_json:
-        from assay.report.documents.comparison import history_document
-
-        session.emit(history_document(found, sides))
-    else:
-        from assay.report.console.head_to_head import print_courses
-
-        print_courses(found, sides, session.console())
+    if request.show(session, lambda: history_page(found, sides), lambda: history_document(found, sides)):
         session.next(shell_command("compare", str(sides[0]), str(sides[-1])))
     return 1 if request.fails_on_worse and any(course.verdict is Verdict.WORSE for course in found) else 0
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from assay.cli.options import naming_flags, shared_option
-from assay.cli.pages import format_names, page_options, write
+from assay.cli.pages import format_names, page_options, show
 from assay.cli.session import Session, common
 from assay.text import shell_command
 
@@ -74,20 +75,11 @@ def cost(
         if axes:
             suite = _run_sweep(session, store, agents, suite, axes)
         found = analyse_stored_costs(store, agents, suite, workload)
-    if names:
-        from assay.report.pages.cost import cost_page
+    from assay.report.documents.cost import cost_document
+    from assay.report.pages.cost import cost_page
 
-        write(session, cost_page(found), names, out)
-        return
-    if session.is_json:
-        from assay.report.documents.cost import cost_document
-
-        session.emit(cost_document(found))
-        return
-    from assay.report.console.cost import print_costs
-
-    print_costs(found, session.console())
-    _name_next(session, found)
+    if show(session, partial(cost_page, found), partial(cost_document, found), names, out):
+        _name_next(session, found)
 
 
 def _run_sweep(

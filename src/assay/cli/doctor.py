@@ -72,12 +72,14 @@ def _database(session: Session) -> dict[str, Any]:
 
 def _print(document: dict[str, Any]) -> None:
     """A row for each fact: ✓ if it is fine, – if it is missing or limits what can be measured."""
+    from assay.execute.noise import Noise
+
     facts = document["environment"]
     _row("assay", document["assay"], True)
     for key in ("os", "python", "cpu", "memory", "clock"):
         _row(key, _format_facts(key, facts.get(key)), True)
-    is_noisy = any("noisy" in warning for warning in document["warnings"])
-    _row("noise", _format_facts("noise", facts.get("noise")), not is_noisy)
+    noise = facts.get("noise")
+    _row("noise", _format_facts("noise", noise), not (noise and Noise(**noise).is_noisy))
     database = document["database"]
     _row("database", database.get("url") or database.get("error"), database["ok"])
     sandbox = document["sandbox"]

@@ -6,13 +6,14 @@ all of them.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from assay.cli.options import shared_option
-from assay.cli.pages import format_names, page_options, write
+from assay.cli.pages import format_names, page_options, show
 from assay.cli.session import Session, common
 from assay.text import shell_command
 
@@ -50,22 +51,12 @@ def leaderboard(
     names = format_names(formats, out)
     with session.store() as store:
         found = standing.overview(store, standing.filter_of(**chosen), metric)
-    boards = found.each
-    if names:
-        from assay.report.pages.board import leaderboard_page
+    from assay.report.documents.leaderboard import leaderboard_document
+    from assay.report.pages.board import leaderboard_page
 
-        across = found.across if len(boards) > 1 else None
-        write(session, leaderboard_page(boards, across, limit), names, out)
-        return
-    if session.is_json:
-        from assay.report.documents.leaderboard import leaderboard_document
-
-        session.emit(leaderboard_document(found, limit))
-        return
-    from assay.report.console.board import print_boards
-
-    print_boards(found, session.console(), limit)
-    _name_next(session, boards)
+    page = partial(leaderboard_page, found, limit)
+    if show(session, page, lambda: leaderboard_document(found, limit), names, out):
+        _name_next(session, found.each)
 
 
 def _name_next(session: Session, boards: list[Leaderboard]) -> None:

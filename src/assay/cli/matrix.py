@@ -7,12 +7,16 @@ all dimensions, so a large matrix needs stronger evidence for each of its claims
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from assay.cli.pages import format_names, page_options, write
+from assay.cli.pages import format_names, page_options, show
 from assay.cli.session import Session, common
 from assay.text import shell_command
+
+if TYPE_CHECKING:
+    from assay.report.pages.page import Page
 
 
 @click.command()
@@ -29,26 +33,14 @@ def matrix(
     names = format_names(formats, out)
     with session.store() as store:
         matrices = standing.matrices(store, standing.filter_of(suite))
-    if names:
-        from assay.report.pages.board import matrix_page
+    from assay.report.documents.leaderboard import matrix_document
+    from assay.report.pages.board import matrix_page
 
-        write(session, matrix_page(matrices), names, out)
+    def page() -> Page:
+        return matrix_page(matrices, has_duels=head_to_head or bool(names))
+
+    if not show(session, page, lambda: [matrix_document(found) for found in matrices], names, out):
         return
-    if session.is_json:
-        from assay.report.documents.leaderboard import matrix_document
-
-        session.emit([matrix_document(suite_matrix) for suite_matrix in matrices])
-        return
-    from assay.report.console.board import print_head_to_head, print_matrix
-
-    console = session.console()
-    for number, suite_matrix in enumerate(matrices):
-        if number:
-            console.print()
-        print_matrix(suite_matrix, console)
-        if head_to_head:
-            console.print()
-            print_head_to_head(suite_matrix, console)
     more = [] if head_to_head else ["assay matrix --head-to-head"]
     session.next(
         *more, shell_command("leaderboard", options=["--suite", matrices[0].suite, "--metric", "accuracy"])

@@ -1,14 +1,14 @@
 """The options `--format` and `--out` of commands that can write their result as a page instead of printing it.
 
-A command that has a page builds a `Page` and hands it to `write`. Formats are checked before the command does its work, so
-that a misspelt one costs nothing.
+A command that has a page hands it to `show`, which writes it, prints it, or emits the JSON document instead. Formats are
+checked before the command does its work, so that a misspelt one costs nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -44,6 +44,26 @@ def format_names(formats: str | None, out: Path | None) -> list[str]:
     if unknown := [name for name in names if name not in ("html", "md")]:
         raise click.UsageError(f"There is no format '{unknown[0]}' here; use html or md.")
     return names
+
+
+def show(
+    session: Session,
+    page: Callable[[], Page],
+    document: Callable[[], Any],
+    names: Sequence[str],
+    out: Path | None,
+) -> bool:
+    """Write the page in the formats, else emit the document with --json, else print the page; returns whether it was printed."""
+    if names:
+        write(session, page(), names, out)
+    elif session.is_json:
+        session.emit(document())
+    else:
+        from assay.report.console.sections import print_page
+
+        print_page(page(), session.console())
+        return True
+    return False
 
 
 def write(session: Session, page: Page, names: Sequence[str], out: Path | None) -> None:

@@ -182,11 +182,12 @@ def reference(session: Session, target: str, ref: str | None) -> None:
 
         session.emit(references_document(found, listed, change))
         return
+    from assay.report.console.sections import print_table
     from assay.report.documents.references import reference_table
 
     if change:
         _print_change(session, change)
-    session.console().print(reference_table(listed))
+    print_table(reference_table(listed), session.console())
     session.next(
         shell_command("leaderboard", options=["--suite", found.name]),
         shell_command("suite reference", str(target), options=["--set", "RUN"]),
@@ -223,6 +224,7 @@ def tell_rated(session: Session) -> Callable[[], None]:
 
 def _print_change(session: Session, change: ReferenceChange) -> None:
     """What a change of references did to ratings that people may have quoted already."""
+    from assay.report.console.sections import print_table
     from assay.report.documents.references import change_table
 
     runs = len({rating.run_id for rating in change.ratings})
@@ -233,7 +235,7 @@ def _print_change(session: Session, change: ReferenceChange) -> None:
     if change.left_out:
         echo(f"Not measured by this run, so unchanged: {', '.join(change.left_out)}.")
     if change.ratings:
-        session.console().print(change_table(change.ratings[:_LISTED]))
+        print_table(change_table(change.ratings[:_LISTED]), session.console())
         if len(change.ratings) > _LISTED:
             echo(f"({len(change.ratings) - _LISTED} more: --json)")
     echo()

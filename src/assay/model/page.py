@@ -17,13 +17,14 @@ class Cell:
     """What stands in a table: a text, or a rating, which HTML draws as a bar with its interval."""
 
     text: str
+    """Beside a rating: what a terminal shows in place of the rating and the note."""
     rating: Rating | None = None
     tone: str = ""
     """good, bad, warn or quiet."""
     note: str = ""
     """A word beside it, as a rank or a version."""
     brief: str = ""
-    """A shorter text for a narrow terminal."""
+    """What a narrow terminal shows in place of the text and the note."""
     is_output: bool = False
     """Whether it is what a program wrote, whose lines are kept where there is room for them."""
     ref: str = ""
@@ -64,6 +65,8 @@ class Table:
     """Rows that begin a new tier, set apart from those above."""
     minor: Collection[int] = ()
     """Columns that a narrow terminal leaves out."""
+    brief_titles: Sequence[str] = ()
+    """What a narrow terminal calls the columns, where it has no room for their titles."""
     caption: Cell | None = None
     """How to read it, beneath the table."""
     terminal: Sequence[ListItem] | None = None

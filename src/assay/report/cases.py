@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from assay.errors import LookupFailed, no_such
 from assay.model import Case, CaseTable, Execution, Phase, Report, Status, TrialReport
 from assay.model.rating import is_pass
-from assay.report.side_by_side import Contest, ContestRow, as_text, contests
+from assay.report.side_by_side import Contest, ContestRow, as_text, build_contests
 
 SHOWN = 600
 """Characters of an output that are kept."""
@@ -101,7 +101,7 @@ class CaseTally:
             self.seconds += time
             self.timed += 1
         excerpt = AnswerExcerpt(
-            execution.repetition, outcome, as_text(execution.output, SHOWN), why(execution)
+            execution.repetition, outcome, as_text(execution.output, SHOWN), explain_execution(execution)
         )
         excerpt_outcome = self.excerpt.outcome if self.excerpt else None
         # A miss says more than a pass, and a pass more than what could not be judged.
@@ -115,7 +115,7 @@ class CaseTally:
             self.unkept += 1
 
 
-def why(execution: Execution) -> str:
+def explain_execution(execution: Execution) -> str:
     """Say in a few lines why: the error, or what the scorers said."""
     if execution.error:
         return as_text(execution.error.strip().splitlines()[-1], SHOWN)
@@ -199,7 +199,7 @@ def answers_to(report: Report, case: str) -> list[AskedCase]:
     """Every contest in which a case was asked; LookupFailed when there is none."""
     found: list[AskedCase] = []
     others: dict[str, None] = {}
-    for contest in contests(report):
+    for contest in build_contests(report):
         answers = [(entry, _select_executions(entry.trial, case, others)) for entry in contest.entries]
         if any(done for _, done in answers):
             found.append(AskedCase(contest, cases_of(report, contest).get(case), tuple(answers)))

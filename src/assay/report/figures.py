@@ -277,9 +277,9 @@ def params_text(params: Mapping[str, object]) -> str:
     return ", ".join(f"{name}={value}" for name, value in params.items())
 
 
-def when(moment: datetime) -> str:
+def format_moment(moment: datetime) -> str:
     """
-    >>> when(datetime(2026, 5, 4, 12, 30, tzinfo=UTC))
+    >>> format_moment(datetime(2026, 5, 4, 12, 30, tzinfo=UTC))
     '2026-05-04 12:30:00 UTC'
     """
     if moment.tzinfo is None:

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from assay.model import Artifact, Phase, TrialReport, metric_named
-from assay.report.console.screen import literal, new_table
-from assay.report.pages.markdown_escape import table, text
+from assay.model.page import Cell, PageSection, Table
+from assay.report.console.screen import literal
+from assay.report.console.sections import print_sections
+from assay.report.pages.markdown_escape import text
+from assay.report.pages.page import section_markdown
 from assay.units import count, seconds, show, size
 
 if TYPE_CHECKING:
@@ -21,25 +24,17 @@ if TYPE_CHECKING:
 
 ON_SCREEN = 5
 IN_DOCUMENTS = 15
+_Profile = tuple[str, Sequence[str], Sequence[Sequence[str]]]
+"""Title, columns and rows."""
 _HARNESS = ("assay/execute/", "assay/plugin/spans", "assay/builtin/instruments/")
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileTable:
-    """One profile of a trial, the most expensive rows first; the whole of it is the artifact."""
-
-    title: str
-    artifact: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
-def profiles(trial: TrialReport, most: int = IN_DOCUMENTS) -> list[ProfileTable]:
-    """The profiles that instruments left with a trial."""
+def profiles(trial: TrialReport, most: int = IN_DOCUMENTS) -> list[PageSection]:
+    """The profiles that instruments left with a trial, the most expensive rows first; the whole of each is its artifact."""
     return [
-        table
+        section
         for artifact in trial.artifacts
-        if artifact.type in _READERS and (table := _read(artifact, most)) is not None
+        if artifact.type in _READERS and (section := _read(artifact, most)) is not None
     ]
 
 
@@ -56,12 +51,14 @@ def format_profiled_figures(trial: TrialReport) -> str:
     return ", ".join(f"{name} {show(value, metric_named(name).unit)}" for name, value in found.items())
 
 
-def _read(artifact: Artifact, most: int) -> ProfileTable | None:
+def _read(artifact: Artifact, most: int) -> PageSection | None:
     """None for a file that is not what its type says: an instrument of somebody else's may use the same type."""
     try:
-        return _READERS[artifact.type](artifact.name, json.loads(artifact.content), most)
+        title, columns, rows = _READERS[artifact.type](json.loads(artifact.content), most)
     except (ValueError, KeyError, TypeError):
         return None
+    cells = [[Cell(text) for text in row] for row in rows]
+    return PageSection(title, [Table(columns, cells)]) if cells else None
 
 
 def _subjects(entries: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -69,9 +66,9 @@ def _subjects(entries: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return [entry for entry in entries if not str(entry["file"]).startswith(_HARNESS)]
 
 
-def _functions(name: str, summary: Mapping[str, Any], most: int) -> ProfileTable | None:
+def _functions(summary: Mapping[str, Any], most: int) -> _Profile:
     """The functions that took most time themselves, from the summary that the profiler left."""
-    rows = tuple(
+    rows = [
         (
             f"{entry['function']} ({entry['file']}:{entry['line']})",
             count(entry["calls"]),
@@ -79,24 +76,24 @@ def _functions(name: str, summary: Mapping[str, Any], most: int) -> ProfileTable
             seconds(entry["cumulative_time"]),
         )
         for entry in _subjects(summary["top_internal"])[:most]
-    )
+    ]
     columns = ("Function", "Calls", "Own time", "With callees")
-    return ProfileTable("Functions by their own time (cprofile)", name, columns, rows) if rows else None
+    return "Functions by their own time (cprofile)", columns, rows
 
 
-def _allocations(name: str, summary: Mapping[str, Any], most: int) -> ProfileTable | None:
+def _allocations(summary: Mapping[str, Any], most: int) -> _Profile:
     """What lines left allocated for `memory`, and what they held at the peak for `memray`."""
     is_peak = "top_peak" in summary
-    rows = tuple(
+    rows = [
         (f"{entry['file']}:{entry['line']}", size(entry["bytes"]), count(entry["blocks"]))
         for entry in _subjects(summary["top_peak" if is_peak else "top_left"])[:most]
-    )
+    ]
     what = "held at the peak (memray)" if is_peak else "left allocated (memory)"
     columns = ("Line", "Memory", "Blocks")
-    return ProfileTable(f"Lines by memory {what}", name, columns, rows) if rows else None
+    return f"Lines by memory {what}", columns, rows
 
 
-_READERS: dict[str, Callable[[str, Mapping[str, Any], int], ProfileTable | None]] = {
+_READERS: dict[str, Callable[[Mapping[str, Any], int], _Profile]] = {
     "cprofile-summary": _functions,
     "memory": _allocations,
     "memray": _allocations,
@@ -108,22 +105,11 @@ def print_profiles(trial: TrialReport, console: Console) -> None:
     if figures := format_profiled_figures(trial):
         console.print(literal(f"{trial.name}: profiled in separate executions: {figures}"))
     for profile in profiles(trial, ON_SCREEN):
-        console.print(literal(f"{trial.name}: {profile.title}", "bold"))
-        table = new_table()
-        for number, title in enumerate(profile.columns):
-            table.add_column(title, justify="right" if number else "left", overflow="fold")
-        for row in profile.rows:
-            table.add_row(*map(literal, row))
-        console.print(table)
-        console.print()
+        print_sections([replace(profile, title=f"{trial.name}: {profile.title}")], console)
 
 
 def profile_sections(trial: TrialReport) -> str:
     """The profiles of a trial in Markdown."""
     profiled = format_profiled_figures(trial)
     sections = [f"Profiled in separate executions: {text(profiled)}"] if profiled else []
-    for profile in profiles(trial):
-        rows = [tuple(map(text, row)) for row in profile.rows]
-        table_text = table(profile.columns, rows, right=range(1, len(profile.columns)))
-        sections.append(f"### {text(profile.title)}\n\n{table_text}")
-    return "\n\n".join(sections)
+    return "\n\n".join([*sections, *(section_markdown(profile, 3) for profile in profiles(trial))])

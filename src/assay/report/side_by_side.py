@@ -1,6 +1,6 @@
 """Agents side by side on one benchmark, and the texts about them that every format shares.
 
-`contests` groups the rated trials of a report by benchmark. Measured and simulated agents never stand in one contest, because
+`build_contests` groups the rated trials of a report by benchmark. Measured and simulated agents never stand in one contest, because
 their figures cannot be compared. Agents are ranked by their overall rating if all of them were rated on the same dimensions,
 and by accuracy otherwise. The functions below it turn ratings, costs and outcomes into texts for the terminal, Markdown and
 HTML.
@@ -124,7 +124,7 @@ def _format_count(number: int, unit: str) -> str:
     return f"{count(number)} {unit}" if number == 1 else f"{count(number)} {unit}{ending}"
 
 
-def contests(report: Report) -> list[Contest]:
+def build_contests(report: Report) -> list[Contest]:
     """One a benchmark in the order of the plan, first of real agents, then of simulated ones.
 
     Every format begins with this function. A run of code, whose trials have no ratings, has no contests, and then the table

@@ -6,13 +6,9 @@ The user names the sides of `assay compare` by run, agent or baseline. These lin
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from assay.model import Report
-from assay.report.figures import when
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from assay.report.figures import format_moment
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -34,12 +30,6 @@ def side_lines(refs: Sequence[str], reports: Sequence[Report]) -> list[str]:
     return lines
 
 
-def print_sides(refs: Sequence[str], reports: Sequence[Report], console: Console) -> None:
-    for line in side_lines(refs, reports):
-        console.print(line, markup=False, highlight=False)
-    console.print()
-
-
 def _side(ref: str, report: Report) -> str:
     """What was asked for, and which runs that is; of several runs, with the benchmarks that each stands for."""
     simulated = (
@@ -52,7 +42,7 @@ def _side(ref: str, report: Report) -> str:
     first, *others = report.runs
     if not others:
         prefix = "" if first.id.startswith(ref) else f"{ref}, "
-        return f"{prefix}run {first.id} of {first.name}, {when(first.started)}{simulated}"
+        return f"{prefix}run {first.id} of {first.name}, {format_moment(first.started)}{simulated}"
     benchmarks: dict[str, dict[str, None]] = {run.id: {} for run in report.runs}
     for trial in report.trials:
         benchmarks[report.run_of(trial).id][trial.stored.trial.benchmark] = None

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from assay.model import Doubt, Report
 from assay.report.figures import doubts_of, estimate_doubts
-from assay.report.side_by_side import Contest, contests, rating_doubts
+from assay.report.side_by_side import Contest, build_contests, rating_doubts
 from assay.units import count
 
 SHOWN = 3
@@ -66,7 +66,7 @@ def split_warnings(doubts: Iterable[Doubt]) -> tuple[list[Doubt], list[Doubt]]:
 def run_warnings(report: Report) -> list[Doubt]:
     """Every warning of a run, in that order: about the run, its trials, its ratings and its estimates."""
     of_run = [_with_nothing_ok(report, doubt) for doubt in doubts_of(report)]
-    of_ratings = [doubt for contest in contests(report) for doubt in _list_rating_warnings(contest)]
+    of_ratings = [doubt for contest in build_contests(report) for doubt in _list_rating_warnings(contest)]
     return rank_warnings([*of_run, *of_ratings, *_list_estimate_warnings(report)])
 
 

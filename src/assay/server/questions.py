@@ -76,7 +76,7 @@ def answer_from_plain(data: Mapping[str, object]) -> PreparedAnswer:
 def rank(store: Store, suite: str | None, *, category: str | None, metric: str, limit: int) -> PreparedAnswer:
     """The page of a leaderboard, with every dimension and every duel where one suite is looked at and agents are few."""
     boards = overview(store, filter_of(suite, category), metric)
-    page = leaderboard_page(boards.each, None if suite else boards.across, limit)
+    page = leaderboard_page(boards, limit, is_whole=not suite)
     if len(boards.each) == 1:
         page = replace(page, sections=[*page.sections, *_build_matrix(store, boards)])
     return PreparedAnswer(page)

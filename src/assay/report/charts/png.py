@@ -18,7 +18,7 @@ from assay.report.charts.side_by_side import contest_charts
 from assay.report.charts.vega import apply_theme
 from assay.report.console.screen import warn
 from assay.report.findings import finding_sections
-from assay.report.side_by_side import contests
+from assay.report.side_by_side import build_contests
 
 _IN_FULL = 20
 _NAMED = 3
@@ -52,7 +52,7 @@ def _describe(failures: Sequence[Failure], wanted: int) -> str:
 
 
 def _charts(report: Report) -> Iterator[Chart]:
-    for contest in contests(report):
+    for contest in build_contests(report):
         yield from contest_charts(contest, case_rows(contest))
     for section in finding_sections(report, with_charts=True):
         yield from section.charts()

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from assay.model import Metric, Verdict
+from assay.model.page import Cell, Table
 from assay.model.regression import (
     Action,
     Regression,
@@ -21,23 +22,22 @@ from assay.model.regression import (
 )
 from assay.report.change import in_points
 from assay.report.console.gate import lost_text
-from assay.report.console.screen import bullet, join_texts, literal, new_table
+from assay.report.console.screen import bullet, join_texts, literal
+from assay.report.console.sections import print_table
+from assay.report.figures import NOTHING
 from assay.units import show, significant, usd
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
 
 _ACTIONS = {Action.PROMOTE: "green", Action.HOLD: "yellow", Action.ROLL_BACK: "red", Action.RERUN: "yellow"}
-_SEVERITIES = {
-    Severity.MINOR: "yellow",
-    Severity.MODERATE: "yellow",
-    Severity.MAJOR: "red",
-    Severity.CRITICAL: "bold red",
+SEVERITY_TONES = {
+    Severity.CRITICAL: "bad",
+    Severity.MAJOR: "bad",
+    Severity.MODERATE: "warn",
+    Severity.MINOR: "",
 }
 _CASES = 3
-_WIDE = 120
 _SHOWN = 3
 
 
@@ -46,7 +46,7 @@ def print_regressions(report: RegressionReport, console: Console, *, with_closed
     _print_head(report, console)
     regressions = [regression for regression in report.regressions if with_closed or regression.counts]
     if regressions:
-        console.print(_table(regressions, is_wide=console.width >= _WIDE))
+        print_table(_table(regressions), console)
         for regression in regressions:
             if impact := impact_text(regression):
                 console.print(bullet(regression.id, impact, "dim"))
@@ -81,53 +81,36 @@ def _print_head(report: RegressionReport, console: Console) -> None:
     console.print()
 
 
-def _table(regressions: Sequence[Regression], *, is_wide: bool) -> Table:
-    """Regressions as rows.
-
-    The column of states appears only if one of them has another state than "detected", or there is room.
-    """
-    table = new_table()
-    table.add_column("Id", no_wrap=True)
-    table.add_column("What", overflow="fold", min_width=14)
-    table.add_column("Between", overflow="fold")
-    if is_wide:
-        table.add_column("Was → is", justify="right", no_wrap=True)
-    table.add_column(literal("Loss [interval]"), justify="right", no_wrap=True)
-    if is_wide:
-        table.add_column("p", justify="right", no_wrap=True)
-    table.add_column("Severity", overflow="fold")
-    has_states = is_wide or any(
-        regression.state is not RegressionState.DETECTED for regression in regressions
-    )
-    if has_states:
-        table.add_column("State", overflow="fold")
-    for regression in regressions:
-        cells = _cells(regression, is_wide=is_wide)
-        table.add_row(*(cells if has_states else cells[:-1]))
-    return table
+def _table(regressions: Sequence[Regression]) -> Table:
+    """Regressions as rows. A narrow screen has the column of states only if one has another state than "detected"."""
+    minor = [3, 5]
+    if all(regression.state is RegressionState.DETECTED for regression in regressions):
+        minor.append(7)
+    titles = ["Id", "What", "Between", "Was → is", "Loss [interval]", "p", "Severity", "State"]
+    return Table(titles, [_cells(regression) for regression in regressions], words=(1, 2, 6, 7), minor=minor)
 
 
-def _cells(regression: Regression, *, is_wide: bool) -> list[Text]:
-    loss, bracket, ends = loss_text(regression).partition(" [")
+def _cells(regression: Regression) -> list[Cell]:
     unit = regression.metric.unit
-    values = literal(f"{show(regression.baseline_value, unit)} → {show(regression.current_value, unit)}")
     marks = {
         "drift": "drift" in regression.found_by,
         "pending": regression.is_pending,
         "machine?": regression.is_suspect,
     }
     set_marks = ", ".join(mark for mark, is_set in marks.items() if is_set)
-    marks_text = literal(f" ({set_marks})" if set_marks else "", "dim")
-    p = literal("–" if regression.p is None else f"{regression.p:.2g}")
     return [
-        literal(regression.id, "dim"),
-        join_texts(literal(regression.benchmark), literal(" · "), literal(regression.metric.name, "bold")),
-        literal(range_text(regression)),
-        *([values] if is_wide else []),
-        join_texts(literal(loss, "bold"), literal(bracket + ends, "dim")),
-        *([p] if is_wide else []),
-        join_texts(literal(regression.severity.value, _SEVERITIES[regression.severity]), marks_text),
-        literal(regression.state.value.replace("_", " "), "" if regression.counts else "dim"),
+        Cell(regression.id, tone="quiet"),
+        Cell(f"{regression.benchmark} · {regression.metric.name}"),
+        Cell(range_text(regression)),
+        Cell(f"{show(regression.baseline_value, unit)} → {show(regression.current_value, unit)}"),
+        Cell(loss_text(regression)),
+        Cell(NOTHING if regression.p is None else f"{regression.p:.2g}"),
+        Cell(
+            regression.severity.value,
+            tone=SEVERITY_TONES[regression.severity],
+            note=f"({set_marks})" if set_marks else "",
+        ),
+        Cell(regression.state.value.replace("_", " "), tone="" if regression.counts else "quiet"),
     ]
 
 

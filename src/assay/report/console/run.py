@@ -11,44 +11,36 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
-from assay.model import Comparison, Doubt, Estimate, Report, RunState, TrialReport
+from assay.model import Report, RunState, TrialReport
 from assay.model.page import RunOutcome
-from assay.report.change import sides_name
-from assay.report.console.screen import NARROW, VERDICT_STYLES, bullet, join_texts, literal, new_table
+from assay.report.console.screen import NARROW, bullet, join_texts, literal, new_table
+from assay.report.console.sections import print_sections, print_table
 from assay.report.console.side_by_side import print_contest
 from assay.report.figures import (
-    NOTHING,
     agents_text,
     best_text,
     budget_text,
     compute_run_seconds,
-    cv_text,
     effect_text,
     environment_line,
     failure_text,
-    leading,
+    format_moment,
     nodes_line,
-    ok_text,
     others,
-    percentile_text,
     question_text,
-    ratio_text,
-    size_text,
     suite_text,
     total,
-    when,
-    with_interval,
 )
 from assay.report.findings import COLOURS, finding_sections, headlines, outcome, outcome_of
 from assay.report.leads import lead_sentence, main_lead, reason_text
 from assay.report.profiles import print_profiles
-from assay.report.side_by_side import contests
-from assay.report.warnings import rank_warnings, run_warnings
-from assay.units import count, format_count, seconds, show, significant
+from assay.report.run_tables import metrics_table, trials_table
+from assay.report.side_by_side import build_contests
+from assay.report.warnings import run_warnings
+from assay.units import count, format_count, seconds
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
 _METRICS = 24
@@ -58,8 +50,6 @@ _TRIALS, _FEW_METRICS, _FAILURES = 12, 8, 3
 
 _EFFECTS = 6
 """Maximum lines of axes, and of best points."""
-_NAMED_UNASKED = 4
-"""Metrics without a verdict that are named; of more only their number is."""
 
 
 class ListedRun(Protocol):
@@ -91,7 +81,7 @@ def print_report(report: Report, console: Console) -> None:
     """One run: who leads, its trials, their other metrics, failures, doubts and the machine."""
     _print_head(report, console)
     console.print()
-    for contest in contests(report):
+    for contest in build_contests(report):
         print_contest(contest, console)
     if (lead := main_lead(report)) is not None:
         console.print(bullet("=", f"{lead_sentence(lead)} {reason_text(lead)}", "cyan"))
@@ -113,14 +103,12 @@ def print_report(report: Report, console: Console) -> None:
 def print_unrated(report: Report, console: Console, *, is_brief: bool = False) -> None:
     """What is no contest of agents: findings of experiments and the trials of code; in brief, the first of many rows."""
     if report.findings:
-        from assay.report.console.sections import print_sections
-
         print_sections([*headlines(report), *finding_sections(report, with_charts=False)], console)
     trials = [trial for trial in report.trials if trial.ratings is None and _is_listed(report, trial)]
     failing = [trial for trial in report.trials if not _is_listed(report, trial)]
     if trials or not report.trials:
         listed = replace(report, trials=tuple(trials[:_TRIALS] if is_brief else trials))
-        console.print(_trials(listed, narrow=console.width < NARROW))
+        print_table(trials_table(listed.trials), console)
         if len(trials) > len(listed.trials):
             console.print(literal(f"… and {format_count(len(trials) - _TRIALS, 'more trial')}", "dim"))
         console.print()
@@ -145,48 +133,6 @@ def _print_sweep(report: Report, console: Console) -> None:
         console.print(bullet("★", best_text(point), "cyan"))
     if effects or report.best:
         console.print()
-
-
-def _format_unasked(names: Sequence[str]) -> str:
-    """
-    >>> _format_unasked(["itl", "tpot"])
-    'Not judged by default: itl, tpot. To judge them: --metric itl --metric tpot'
-    """
-    if len(names) <= _NAMED_UNASKED:
-        hint = " ".join(f"--metric {name}" for name in names)
-        return f"Not judged by default: {', '.join(names)}. To judge {'it' if len(names) == 1 else 'them'}: {hint}"
-    return f"Not judged by default: {len(names)} other metrics (–). To judge one: --metric {names[0]}"
-
-
-def print_comparisons(comparisons: Sequence[Comparison], doubts: Iterable[Doubt], console: Console) -> None:
-    """B against A: a table a pair of trials, or a single one when one metric was compared; reasons beneath."""
-    by_trial = len({comparison.metric.name for comparison in comparisons}) == 1
-    groups: dict[str, list[Comparison]] = {}
-    for comparison in comparisons:
-        heading = comparison.metric.name if by_trial else sides_name(comparison)
-        groups.setdefault(heading, []).append(comparison)
-    for heading, group in groups.items():
-        if by_trial or len({sides_name(comparison) for comparison in comparisons}) > 1:
-            console.print(literal(heading, "bold"))
-        console.print(_comparison_table(group, by_trial=by_trial, narrow=console.width < NARROW))
-        for reason, names in _reasons(group, by_trial=by_trial).items():
-            console.print(bullet("?", f"{', '.join(names)}: {reason}", "yellow"))
-        console.print()
-    if unasked := dict.fromkeys(result.metric.name for result in comparisons if result.verdict is None):
-        console.print(literal(_format_unasked(list(unasked)), "dim"))
-        console.print()
-    for doubt in rank_warnings(doubts):
-        console.print(bullet("!", str(doubt), "yellow"))
-
-
-def _reasons(group: Sequence[Comparison], *, by_trial: bool) -> dict[str, list[str]]:
-    """Each once, to what it is about: one that refuses a benchmark holds for all of its metrics."""
-    found: dict[str, list[str]] = {}
-    for comparison in group:
-        if comparison.reason:
-            name = sides_name(comparison) if by_trial else comparison.metric.name
-            found.setdefault(comparison.reason, []).append(name)
-    return found
 
 
 def print_runs(runs: Iterable[ListedRun], console: Console) -> None:
@@ -230,7 +176,13 @@ def _print_head(report: Report, console: Console) -> None:
         console.print(literal(suite, "dim"))
     executed = sum(total(trial) for trial in report.trials)
     agents = "" if run.suite else agents_text(report)
-    parts = [f"run {run.id}", run.label, when(run.started), agents, format_count(executed, "execution")]
+    parts = [
+        f"run {run.id}",
+        run.label,
+        format_moment(run.started),
+        agents,
+        format_count(executed, "execution"),
+    ]
     if duration is not None:
         parts.append(seconds(duration))
     console.print(literal(" · ".join(filter(None, [*parts, budget_text(run)])), "dim"))
@@ -238,57 +190,12 @@ def _print_head(report: Report, console: Console) -> None:
         console.print(bullet("=", question, "cyan"))
 
 
-def _trials(report: Report, *, narrow: bool) -> Table:
-    table = new_table()
-    table.add_column("Trial", overflow="fold", min_width=12)
-    titles = ("Median [interval]", "Mean", "P95", *(() if narrow else ("CV", "n / units")), "ok")
-    for title in titles:
-        table.add_column(literal(title), justify="right", no_wrap=True)
-    for trial in report.trials:
-        is_whole = trial.ok == total(trial) and trial.ok > 0
-        ok = literal(ok_text(trial), "green" if is_whole else "red" if not trial.ok else "yellow")
-        table.add_row(literal(trial.name), *_figures(leading(trial), narrow=narrow), ok)
-    return table
-
-
-def _figures(estimate: Estimate | None, *, narrow: bool) -> list[Text]:
-    """The cells of an estimate. The name of its metric stands before it unless that is seconds, which needs no name."""
-    if estimate is None:
-        return [literal(NOTHING, "dim")] * (3 if narrow else 5)
-    name = "" if estimate.metric.name == "seconds" else f"{estimate.metric.name} "
-    median = join_texts(literal(name, "dim"), _interval(estimate))
-    cells = [
-        median,
-        literal(show(estimate.mean, estimate.metric.unit)),
-        literal(percentile_text(estimate, "p95")),
-    ]
-    return cells if narrow else [*cells, literal(cv_text(estimate)), literal(size_text(estimate), "dim")]
-
-
-def _interval(estimate: Estimate) -> Text:
-    middle, bracket, ends = with_interval(estimate).partition(" [")
-    mark = "" if estimate.metric.kind == "measured" else f" {estimate.metric.kind.value}"
-    return join_texts(literal(middle, "bold"), literal(bracket + ends, "dim"), literal(mark, "yellow"))
-
-
 def _print_others(report: Report, console: Console, most: int) -> None:
     """The experiments' own metrics; of very many the first, the rest being in every document."""
     rows = [(trial, estimate) for trial in report.trials for estimate in others(trial)]
     if not rows:
         return
-    several = len(report.trials) > 1
-    table = new_table()
-    for title in ("Trial", "Metric") if several else ("Metric",):
-        table.add_column(title, overflow="fold", min_width=14)
-    for title in ("Median [interval]", "CV"):
-        table.add_column(literal(title), justify="right", no_wrap=True)
-    before = None
-    for trial, estimate in rows[:most]:
-        name = [literal("" if trial is before else trial.name)] if several else []
-        figures = (literal(estimate.metric.name), _interval(estimate), literal(cv_text(estimate), "dim"))
-        table.add_row(*name, *figures)
-        before = trial
-    console.print(table)
+    print_table(metrics_table(rows[:most], names_trials=len(report.trials) > 1), console)
     if len(rows) > most:
         run = report.run.id
         command = f"assay show {run}" if most < _METRICS else f"assay report {run} --format md"
@@ -303,38 +210,3 @@ def _print_failure(trial: TrialReport, console: Console) -> None:
     lines = (first.error or "").strip().splitlines()
     error = f": {lines[-1]}" if lines else ""
     console.print(bullet("✗", f"{trial.name}: {failure_text(first)}{error}", "red"))
-
-
-def _comparison_table(group: Sequence[Comparison], *, by_trial: bool, narrow: bool) -> Table:
-    """Comparisons as rows, named by metric or, where only one metric was compared, by trial."""
-    table = new_table()
-    table.add_column("Trial" if by_trial else "Metric", overflow="fold")
-    against = "B ÷ A or ± B − A" if any(row.difference is not None for row in group) else "B ÷ A"
-    for title in ("A", "B", f"{against} [interval]", *(() if narrow else ("p (Holm)", "q"))):
-        table.add_column(literal(title), justify="right", no_wrap=True)
-    table.add_column("Verdict", no_wrap=True)
-    for comparison in group:
-        name = sides_name(comparison) if by_trial else comparison.metric.name
-        *figures, verdict = _comparison_cells(comparison)
-        chances = [] if narrow else [_chance(comparison.p_corrected), _chance(comparison.q)]
-        table.add_row(literal(name), *figures, *chances, verdict)
-    return table
-
-
-def _chance(p: float | None) -> Text:
-    if p is None:
-        return literal(NOTHING, "dim")
-    return literal(significant(p, 2) if p >= 0.0001 else "<0.0001", "dim")
-
-
-def _comparison_cells(comparison: Comparison) -> list[Text]:
-    unit = comparison.metric.unit
-    ratio, bracket, ends = ratio_text(comparison).partition(" [")
-    return [
-        literal(show(comparison.value_a, unit)),
-        literal(show(comparison.value_b, unit)),
-        join_texts(literal(ratio, "bold"), literal(bracket + ends, "dim")),
-        literal(comparison.verdict.value, VERDICT_STYLES[comparison.verdict])
-        if comparison.verdict
-        else literal(NOTHING, "dim"),
-    ]

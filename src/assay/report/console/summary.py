@@ -18,7 +18,7 @@ from assay.report.leads import lead_of, lead_sentence, main_lead, reason_text, v
 from assay.report.side_by_side import (
     Contest,
     ContestRow,
-    contests,
+    build_contests,
     format_marked_label,
     rating_text,
     title_with_id,
@@ -44,7 +44,7 @@ _TITLES = ("Agent", "Overall", "Accuracy [interval]", "Time", "Cost", "Failed")
 def print_summary(report: Report, console: Console) -> None:
     """What a run found, short enough to be read at once; `assay show` prints everything."""
     _print_head(report, console)
-    held = contests(report)
+    held = build_contests(report)
     if held:
         print_groups(_TITLES, _groups(report, held), console)
         legend = "Time: median of an execution. Cost: of a solved case. Failed: executions."

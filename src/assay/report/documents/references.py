@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from assay.model.page import Cell, Table
 from assay.model.rating import QUANTITIES, Ratings, ReferenceValue
-from assay.report.console.screen import literal, new_table
 from assay.report.figures import NOTHING
 from assay.units import seconds, significant, usd
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from assay.model import Suite
     from assay.model.rating import ChangedRating, ReferenceChange, ShownReference
 
@@ -139,23 +137,25 @@ def _is_used(ratings: Ratings, name: str) -> bool:
 
 def reference_table(references: Iterable[ShownReference]) -> Table:
     """References as rows; the name of a benchmark stands once for all of its dimensions."""
-    table = new_table()
-    for title in ("Benchmark", "Dimension", "Reference", "From"):
-        table.add_column(title, overflow="fold")
+    rows = []
     previous = ""
     for row in references:
         benchmark = f"{row.scope.benchmark}{' (simulated)' * row.scope.simulated}"
         quantity, reference = row.quantity, row.reference
-        value = f"{NOTHING} ({quantity})" if reference is None else quantity_text(quantity, reference.value)
-        source = "nothing yet" if reference is None else str(reference)
-        table.add_row(
-            literal("" if benchmark == previous else benchmark),
-            literal(row.dimension),
-            literal(value),
-            literal(source, "dim" if reference is None else ""),
+        rows.append(
+            [
+                Cell("" if benchmark == previous else benchmark),
+                Cell(row.dimension),
+                Cell(
+                    f"{NOTHING} ({quantity})"
+                    if reference is None
+                    else quantity_text(quantity, reference.value)
+                ),
+                Cell("nothing yet", tone="quiet") if reference is None else Cell(str(reference)),
+            ]
         )
         previous = benchmark
-    return table
+    return Table(("Benchmark", "Dimension", "Reference", "From"), rows, words=(1, 2, 3))
 
 
 def change_table(changed: Sequence[ChangedRating]) -> Table:
@@ -165,17 +165,13 @@ def change_table(changed: Sequence[ChangedRating]) -> Table:
         for name in ("overall", *dict.fromkeys(QUANTITIES.values()))
         if any(rating.before.get(name) != rating.after.get(name) for rating in changed)
     ]
-    table = new_table()
-    table.add_column("Run", no_wrap=True)
-    for title in ("Agent", "Benchmark"):
-        table.add_column(title, overflow="fold")
-    for name in dimensions:
-        table.add_column(name.capitalize(), justify="right", no_wrap=True)
+    rows = []
     for rating in changed:
         cells = [rating.run_id, rating.agent, rating.benchmark]
         for name in dimensions:
             values = (rating.before.get(name), rating.after.get(name))
             texts = [NOTHING if value is None else f"{value:.3f}" for value in values]
             cells.append(texts[0] if texts[0] == texts[1] else " → ".join(texts))
-        table.add_row(*map(literal, cells))
-    return table
+        rows.append([Cell(text) for text in cells])
+    titles = ("Run", "Agent", "Benchmark", *(name.capitalize() for name in dimensions))
+    return Table(titles, rows, words=(1, 2))

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from assay.model.alert import Alert, AlertState
 from assay.model.page import Cell, PageSection, Table
 from assay.model.regression import Severity
+from assay.report.console.regressions import SEVERITY_TONES
 from assay.report.figures import NOTHING
-from assay.report.pages.timeline import SEVERITY_TONES
 
 _TONES = {
     AlertState.SENT: "good",

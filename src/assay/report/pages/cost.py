@@ -48,14 +48,14 @@ def cost_page(found: Sequence[CostAnalysis]) -> Page:
     )
 
 
-def cost_sections(analysis: CostAnalysis, *, with_ends: bool = True) -> list[PageSection]:
-    """What an analysis shows, from the answer to the details; the first table `with_ends` of intervals needs 125 columns."""
+def cost_sections(analysis: CostAnalysis) -> list[PageSection]:
+    """What an analysis shows, from the answer to the details."""
     chart = front_chart(analysis)
     name = f"{analysis.suite} · simulated" if analysis.is_simulated else analysis.suite
     return [
         PageSection(
             f"{name}: cost and quality",
-            [_configurations(analysis, with_ends), *([Charts([chart])] if chart else [])],
+            [_configurations(analysis), *([Charts([chart])] if chart else [])],
             analysis.category,
             front_sentence(analysis),
             list(_notes(analysis)),
@@ -69,7 +69,7 @@ def cost_sections(analysis: CostAnalysis, *, with_ends: bool = True) -> list[Pag
     ]
 
 
-def _configurations(analysis: CostAnalysis, with_ends: bool) -> Table:
+def _configurations(analysis: CostAnalysis) -> Table:
     titles = [
         "Configuration",
         "Per task",
@@ -79,21 +79,18 @@ def _configurations(analysis: CostAnalysis, with_ends: bool) -> Table:
         "Efficiency",
         "Front",
     ]
-    rows = [_row(configuration, with_ends) for configuration in analysis.configurations]
+    rows = [_row(configuration) for configuration in analysis.configurations]
     return Table(titles, rows, words=(6,), minor=(4,))
 
 
-def _row(configuration: ConfigurationCost, with_ends: bool) -> list[Cell]:
-    def format_amount(amount: Amount, write: Callable[[Amount], str] = amount_text) -> str:
-        return write(amount if with_ends else Amount(amount.value))
-
+def _row(configuration: ConfigurationCost) -> list[Cell]:
     whole = configuration.whole
     place = PLACES[configuration.place.status] if configuration.place else NOTHING
     return [
         Cell(configuration.name),
-        _money(whole.cost_per_task, format_amount(whole.cost_per_task), "unknown"),
-        _money(whole.cost_per_success, format_amount(whole.cost_per_success), "undefined"),
-        Cell(format_amount(whole.accuracy, lambda amount: amount_text(amount, is_share=True))),
+        _money(whole.cost_per_task, amount_text(whole.cost_per_task), "unknown"),
+        _money(whole.cost_per_success, amount_text(whole.cost_per_success), "undefined"),
+        _amount_cell(whole.accuracy, lambda amount: amount_text(amount, is_share=True)),
         Cell(number_text(Amount(whole.performance_per_dollar.value))),
         Cell(
             NOTHING if configuration.efficiency is None else f"{configuration.efficiency:.2f}",

@@ -25,7 +25,7 @@ from assay.model import AxisEffect, Estimate, Kind, Report, TrialReport
 from assay.model.page import PageSection
 from assay.plugin.json_data import format_strict_json
 from assay.plugin.private_files import write_private
-from assay.report import figures, leads, side_by_side
+from assay.report import figures, leads, run_tables, side_by_side
 from assay.report import profiles as profiling
 from assay.report.charts.run import POINTS, labels, run_charts, trial_charts
 from assay.report.charts.theme import config
@@ -94,6 +94,7 @@ def environment() -> Environment:
         leading=leads,
         suites=suites,
         profiling=profiling,
+        tables=run_tables,
         # A file has no pages to link to; the server has, and says where.
         find_url=None,
     )
@@ -138,7 +139,7 @@ def describe_report(report: Report, gallery: Gallery) -> dict[str, Any]:
     """What `report_body.html.j2` needs; the charts hang in the gallery."""
     # The gallery numbers charts in the order in which they hang, and templates refer to these numbers: contests come first,
     # then what findings add, then the charts of the run and of each trial.
-    held = side_by_side.contests(report)
+    held = side_by_side.build_contests(report)
     views = contest_views(report, held, gallery)
     sections = finding_sections(report, with_charts=True)
     verdicts = headlines(report)
@@ -225,14 +226,7 @@ def _sections(report: Report, held: Sequence[Contest], gallery: Gallery) -> list
 
 
 def _axes(axes: Sequence[AxisEffect], places: Sequence[ChartPlace]) -> list[dict[str, Any]]:
-    return [
-        {
-            "effect": effect,
-            "figure": place,
-            "points": list(zip(effect.values, effect.medians, effect.lows, effect.highs, strict=True)),
-        }
-        for effect, place in zip(axes, places, strict=True)
-    ]
+    return [{"effect": effect, "figure": place} for effect, place in zip(axes, places, strict=True)]
 
 
 def _find_simulated(report: Report) -> list[str]:

@@ -13,45 +13,40 @@ from pathlib import Path
 from assay.model import AxisEffect, Doubt, Estimate, Execution, Report, TrialReport
 from assay.plugin.private_files import write_private
 from assay.report.figures import (
-    NOTHING,
     agents_text,
     best_text,
     budget_text,
     compute_run_seconds,
     cv_text,
-    effect_text,
     environment_line,
     estimate_doubts,
     failure_text,
     first_lines,
+    format_moment,
     general_doubts,
-    interval_text,
     last_lines,
-    leading,
     mean_text,
     nodes_line,
     ok_text,
     params_text,
-    percentile_text,
     question_text,
     size_text,
-    standing,
     suite_text,
     tail_text,
     trial_doubts,
-    when,
     with_interval,
 )
 from assay.report.findings import finding_sections, headlines, is_listed_on_pages, outcome_of, select_axes
 from assay.report.leads import figures_text, lead_of, main_lead, reason_text, verdict_text
 from assay.report.pages.markdown_escape import format_code_block, table, text
 from assay.report.pages.markdown_side_by_side import basis, contest_section
-from assay.report.pages.page import section_markdown
+from assay.report.pages.page import format_table, section_markdown
 from assay.report.pages.suite import suite_section
 from assay.report.profiles import profile_sections
-from assay.report.side_by_side import contests, title_with_id
+from assay.report.run_tables import axis_table, leading_cells, machines_table, trials_table
+from assay.report.side_by_side import build_contests, title_with_id
 from assay.report.warnings import run_warnings
-from assay.units import count, seconds, show
+from assay.units import seconds, show
 
 _WARNINGS = 8
 """At the head of the report; each trial has its own below."""
@@ -74,7 +69,7 @@ def report_page(report: Report) -> str:
         _leads(report),
         _warnings(run_warnings(report)[:_WARNINGS], names_trials=True),
         *map(section_markdown, headlines(report)),
-        *(contest_section(report, contest) for contest in contests(report)),
+        *(contest_section(report, contest) for contest in build_contests(report)),
         *map(section_markdown, finding_sections(report, with_charts=False)),
         _summary(report),
         *(_best(report) if axes else []),
@@ -91,7 +86,7 @@ def _leads(report: Report) -> str:
     lead = main_lead(report)
     if lead is None:
         return ""
-    held = [contest for contest in contests(report) if contest.is_simulated == lead.is_simulated]
+    held = [contest for contest in build_contests(report) if contest.is_simulated == lead.is_simulated]
     leads = [
         (contest, lead_of(report, contest.benchmark, is_simulated=lead.is_simulated)) for contest in held
     ]
@@ -113,7 +108,7 @@ def sweep_summary(report: Report, folders: Sequence[str]) -> str:
         (
             text(trial.name),
             text(params_text(trial.stored.trial.axes or trial.stored.trial.params)),
-            *_leading_figures(trial),
+            *(text(f"{cell.text} {cell.note}".strip()) for cell in leading_cells(trial)),
             ok_text(trial),
             f"[{text(folder)}]({folder}/README.md)",
         )
@@ -145,7 +140,7 @@ def _run_line(report: Report) -> str:
         text(run.label),
         f"**{outcome_of(report).text}**",
         text(suite_text(run)),
-        when(run.started),
+        format_moment(run.started),
         *([seconds(duration)] if duration is not None else []),
         "" if run.suite else text(agents_text(report)),
         text(budget_text(run)),
@@ -166,26 +161,7 @@ def _summary(report: Report) -> str:
     trials = [trial for trial in report.trials if trial.ratings is None and is_listed_on_pages(report, trial)]
     if report.trials and not trials:
         return ""
-    names = ("Trial", "Median [interval]", "Mean", "P95", "CV", "n / units", "ok")
-    rows = []
-    for trial in trials:
-        estimate = leading(trial)
-        spread = (cv_text(estimate), size_text(estimate)) if estimate else (NOTHING, NOTHING)
-        rows.append((text(trial.name), *_leading_figures(trial), *spread, ok_text(trial)))
-    return "## Trials\n\n" + table(names, rows, right=range(1, 7))
-
-
-def _leading_figures(trial: TrialReport) -> tuple[str, str, str]:
-    estimate = leading(trial)
-    if estimate is None:
-        return (NOTHING, NOTHING, NOTHING)
-    mark = _mark(estimate)
-    name = "" if estimate.metric.name == "seconds" else f"{text(estimate.metric.name)} "
-    return (
-        f"{name}{with_interval(estimate)}{mark}",
-        show(estimate.mean, estimate.metric.unit),
-        percentile_text(estimate, "p95"),
-    )
+    return "## Trials\n\n" + format_table(trials_table(trials))
 
 
 def _mark(estimate: Estimate) -> str:
@@ -194,15 +170,7 @@ def _mark(estimate: Estimate) -> str:
 
 def _axis(effect: AxisEffect) -> str:
     """One axis of a sweep as a table, with the sentence that says what it does."""
-    rows = [
-        (text(value), interval_text(median, low, high, effect.metric.unit), standing(effect, value))
-        for value, median, low, high in zip(
-            effect.values, effect.medians, effect.lows, effect.highs, strict=True
-        )
-    ]
-    head = f"## {text(effect.metric.name)} by {text(effect.axis)}"
-    medians = table((text(effect.axis), "Median [interval]", ""), rows, right=(1,))
-    return "\n\n".join(part for part in (head, medians, text(effect_text(effect))) if part)
+    return f"## {text(effect.metric.name)} by {text(effect.axis)}\n\n{format_table(axis_table(effect))}"
 
 
 def _best(report: Report) -> list[str]:
@@ -279,16 +247,4 @@ def _machines(report: Report) -> str:
     """The nodes that executed the run, where there were several."""
     if not nodes_line(report):
         return ""
-    rows = [
-        (
-            text(node.node),
-            text(node.kind),
-            count(node.processes),
-            count(node.executions),
-            text(" ".join(node.doubts)),
-        )
-        for node in report.nodes
-    ]
-    return "\n\n### Machines\n\n" + table(
-        ("Node", "Kind", "Processes", "Ok executions", "Warnings"), rows, right=(2, 3)
-    )
+    return "\n\n### Machines\n\n" + format_table(machines_table(report))

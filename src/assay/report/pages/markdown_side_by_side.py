@@ -4,27 +4,21 @@ from __future__ import annotations
 
 from assay.model import Report, TrialReport
 from assay.report.cases import case_rows, cases_of, expectation_text
+from assay.report.contest_tables import figures_table, outcomes_table, ratings_table
 from assay.report.pages.markdown_escape import table, text
+from assay.report.pages.page import format_table
 from assay.report.side_by_side import (
-    COLUMNS,
     Contest,
-    FigureColumn,
     as_text,
     baseline_notes,
     describe_unrated_dimensions,
-    figures_of,
     format_marked_label,
-    format_solved_cases,
     has_own_title,
     heading,
-    name_solved_cases,
-    outcome_names,
-    outcome_numbers,
     rating_doubts,
     rating_text,
     reference_texts,
     spending_notes,
-    tries_texts,
 )
 from assay.units import count
 
@@ -36,65 +30,21 @@ _OUTPUTS = 5
 
 def contest_section(report: Report, contest: Contest) -> str:
     """Ratings, outcomes, what was used up, and the cases that were not passed."""
-    rating_rows = [
-        (text(format_marked_label(entry, contest)), *(rating_text(entry.rating(name)) for name in COLUMNS))
-        for entry in contest.entries
-    ]
     parts = [
         f"## {text(heading(contest))}" + (f" (`{contest.benchmark}`)" if has_own_title(contest) else ""),
         f"{contest.size_text}; a case is passed from a score of {contest.pass_mark:g}.",
-        table(("Agent", *(name.capitalize() for name in COLUMNS)), rating_rows, right=range(1, 7)),
+        format_table(ratings_table(contest)),
         "\n".join(
             f"- {text(reason)}"
             for reason in (*describe_unrated_dimensions(contest), *reference_texts(contest))
         ),
         "\n".join(f"> ⚠ {text(doubt)}  " for doubt in rating_doubts(contest)),
-        _outcomes(contest),
-        _figures(contest),
+        format_table(outcomes_table(contest)),
+        format_table(figures_table(contest)),
         "\n".join(f"- {text(note)}" for note in [*baseline_notes(contest), *spending_notes(contest)]),
         _format_missed(report, contest),
     ]
     return "\n\n".join(part for part in parts if part)
-
-
-def _outcomes(contest: Contest) -> str:
-    """What became of each agent's executions, and how many cases it solved."""
-    tries = [name for name, _ in tries_texts(contest, contest.entries[0])]
-    names = (
-        "Agent",
-        *(name.capitalize() for name in outcome_names(contest)),
-        name_solved_cases(contest).capitalize(),
-        *tries,
-    )
-    rows = [
-        (
-            text(format_marked_label(entry, contest)),
-            *(count(number) for _, number in outcome_numbers(contest, entry)),
-            format_solved_cases(entry.ratings),
-            *(cell for _, cell in tries_texts(contest, entry)),
-        )
-        for entry in contest.entries
-    ]
-    return table(names, rows, right=range(1, len(names)))
-
-
-def _figures(contest: Contest) -> str:
-    figures = figures_of(contest)
-    names = ("Agent", *(_title(figure) for figure in figures))
-    rows = [
-        (text(format_marked_label(entry, contest)), *(text(figure.text(entry)) for figure in figures))
-        for entry in contest.entries
-    ]
-    return table(names, rows, right=range(1, len(names)))
-
-
-def _title(figure: FigureColumn) -> str:
-    usual = figure.title != figure.metric
-    return (
-        f"{figure.title.capitalize()}{' case' if figure.title.endswith('solved') else ''}"
-        if usual
-        else text(figure.title)
-    )
 
 
 def _format_missed(report: Report, contest: Contest) -> str:

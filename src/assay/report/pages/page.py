@@ -141,7 +141,7 @@ def section_markdown(section: PageSection, level: int = 2) -> str:
         elif isinstance(block, Points):
             blocks.append("\n".join(map(_format_item, block.points)))
         elif isinstance(block, Table):
-            blocks.append(_format_table(block))
+            blocks.append(format_table(block))
     parts = [
         f"{'#' * level} {text(section.title)}{simulated}{chips}",
         text(section.subtitle),
@@ -158,12 +158,12 @@ def _format_item(item: ListItem) -> str:
     return f"- {_MARKS[item.tone]}{title}{text(item.text)}"
 
 
-def _format_table(section_table: Table) -> str:
+def format_table(section_table: Table) -> str:
     titles = section_table.titles
     right = [number for number in range(1, len(titles)) if number not in section_table.words]
     rows = []
     for row in section_table.rows:
-        texts = [text(cell.text if cell.rating is None else rating_text(cell.rating)) for cell in row]
+        texts = [text(cell.text) if cell.rating is None else rating_text(cell.rating) for cell in row]
         rows.append(
             [f"{cell_text} {text(cell.note)}".strip() for cell_text, cell in zip(texts, row, strict=True)]
         )

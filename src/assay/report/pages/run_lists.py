@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from assay.model import DIMENSIONS, Execution, Phase, Rating, Ratings, Run, RunState, Status, StoredTrial
 from assay.model.page import Cell, Table
+from assay.report.cases import explain_execution
 from assay.report.cases import outcome_of as outcome_of_execution
-from assay.report.cases import why
 from assay.report.console.run import ListedRun
 from assay.report.figures import NOTHING
 from assay.report.findings import outcome
@@ -104,7 +104,11 @@ def _execution_row(
     stored: StoredTrial, seq: int, execution: Execution, pass_mark: float | None
 ) -> list[Cell]:
     measured = execution.measurements
-    detail = why(execution) if execution.status is not Status.OK else as_text(execution.output, _TEXT)
+    detail = (
+        explain_execution(execution)
+        if execution.status is not Status.OK
+        else as_text(execution.output, _TEXT)
+    )
     return [
         Cell(f"#{seq}", ref=f"trials/{stored.id}/executions/{seq}", sort=seq),
         Cell(execution.case or NOTHING),

@@ -7,9 +7,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from assay.model import Suite
-from assay.report.console.screen import bullet, literal, new_table
+from assay.model.page import Cell, Table
+from assay.report.console.screen import bullet, literal
+from assay.report.console.sections import print_table
 from assay.report.figures import format_scheduled_time
-from assay.report.pages.markdown_escape import table, text
+from assay.report.pages.markdown_escape import text
+from assay.report.pages.page import format_table
 from assay.spec.cron import next_due
 from assay.units import count
 
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-COLUMNS = ("Benchmark", "Test type", "Experiment", "Cases", "Scorers", "Dataset", "Leads with")
+_COLUMNS = ("Benchmark", "Test type", "Experiment", "Cases", "Scorers", "Dataset", "Leads with")
 
 
 def facts(suite: Suite, now: datetime) -> list[tuple[str, str]]:
@@ -41,9 +44,9 @@ def facts(suite: Suite, now: datetime) -> list[tuple[str, str]]:
     return [(title, value) for title, value in found if value]
 
 
-def rows(suite: Suite) -> list[tuple[str, ...]]:
-    """A row for each benchmark, under COLUMNS."""
-    return [
+def benchmarks_table(suite: Suite) -> Table:
+    """A row for each benchmark."""
+    rows = [
         (
             benchmark.id if benchmark.name == benchmark.id else f"{benchmark.name} ({benchmark.id})",
             benchmark.test_type,
@@ -55,6 +58,7 @@ def rows(suite: Suite) -> list[tuple[str, ...]]:
         )
         for benchmark in suite.benchmarks
     ]
+    return Table(_COLUMNS, [[Cell(text) for text in row] for row in rows], words=(1, 2, 4, 5, 6))
 
 
 def _dataset(dataset: Mapping[str, object]) -> str:
@@ -73,12 +77,7 @@ def print_suite(suite: Suite, now: datetime, console: Console) -> None:
     for title, value in facts(suite, now):
         console.print(bullet(f"{title}:", value, "dim"))
     console.print()
-    benchmark_table = new_table(tight=True)
-    for title in COLUMNS:
-        benchmark_table.add_column(title, overflow="fold")
-    for row in rows(suite):
-        benchmark_table.add_row(*map(literal, row))
-    console.print(benchmark_table)
+    print_table(benchmarks_table(suite), console)
     for benchmark in suite.benchmarks:
         if benchmark.description:
             console.print(bullet(f"{benchmark.id}:", benchmark.description, "dim"))
@@ -87,7 +86,6 @@ def print_suite(suite: Suite, now: datetime, console: Console) -> None:
 def suite_section(suite: Suite, started: datetime) -> str:
     """The suite in Markdown, for the report of a run that began then."""
     lines = [f"- {text(title)}: {text(value)}" for title, value in facts(suite, started)]
-    cells = [tuple(map(text, row)) for row in rows(suite)]
     descriptions = [
         f"- {text(benchmark.name)}: {text(benchmark.description)}"
         for benchmark in suite.benchmarks
@@ -96,7 +94,7 @@ def suite_section(suite: Suite, started: datetime) -> str:
     parts = [
         f"## Suite {text(suite.title or suite.name)}",
         "\n".join(lines),
-        table(COLUMNS, cells, right=(3,)),
+        format_table(benchmarks_table(suite)),
         "\n".join(descriptions),
     ]
     return "\n\n".join(part for part in parts if part)

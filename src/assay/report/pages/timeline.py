@@ -5,19 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assay.model.page import Cell, Charts, PageSection, Table
-from assay.model.regression import AgentTimeline, MetricHistory, Regression, Severity, Shift
+from assay.model.regression import AgentTimeline, MetricHistory, Regression, Shift
 from assay.report.charts.timeline import timeline_chart
-from assay.report.console.regressions import loss_text, unit_of_loss
+from assay.report.console.regressions import SEVERITY_TONES, loss_text, unit_of_loss
 from assay.report.figures import NOTHING
 from assay.report.pages.page import Page
 from assay.units import format_count, format_signed, show
-
-SEVERITY_TONES = {
-    Severity.CRITICAL: "bad",
-    Severity.MAJOR: "bad",
-    Severity.MODERATE: "warn",
-    Severity.MINOR: "",
-}
 
 
 def timeline_page(timeline: AgentTimeline, most_charts: int = 24) -> Page:

@@ -8,10 +8,9 @@ from fastapi import Form, Query, Request, Response
 
 from assay.errors import LookupFailed
 from assay.model.regression import Regression, RegressionState, Severity
-from assay.report.console.regressions import impact_text
+from assay.report.console.regressions import SEVERITY_TONES, impact_text
 from assay.report.pages.alerts import alerts_section
 from assay.report.pages.page import Page
-from assay.report.pages.timeline import SEVERITY_TONES
 from assay.server.access import READ_PAGE, RUN_PAGE
 from assay.server.context import Author, Context
 from assay.server.pages.controls import Control, Pager, choose_one, write_address

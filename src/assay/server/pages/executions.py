@@ -12,7 +12,7 @@ from assay.model.page import Cell, Charts, ListItem, PageSection, Table, Tile
 from assay.report.cases import expectation_text, input_text
 from assay.report.charts.spans import span_chart
 from assay.report.execution_texts import describe_execution, read_scores, read_spans
-from assay.report.figures import NOTHING, when
+from assay.report.figures import NOTHING, format_moment
 from assay.report.pages.html import fact
 from assay.report.pages.page import Page
 from assay.report.pages.run_lists import executions_table, ok_cell, outcome_cell
@@ -108,7 +108,7 @@ def _trial_facts(run: Run, stored: StoredTrial) -> list[str]:
         *([f"benchmark {trial.benchmark}"] if trial.benchmark else []),
         f"experiment {trial.experiment.rsplit('/', 1)[-1]}",
         f"run {run.id}",
-        when(run.started),
+        format_moment(run.started),
         *([f"stopped early: {stored.cut_short}"] if stored.cut_short else []),
     ]
 
@@ -175,7 +175,7 @@ def _facts(run: Run, stored: StoredTrial, execution: Execution) -> list[str]:
         *([f"benchmark {stored.trial.benchmark}"] if stored.trial.benchmark else []),
         f"{execution.phase.value}, repetition {execution.repetition}",
         f"process {execution.process}",
-        when(started),
+        format_moment(started),
     ]
 
 

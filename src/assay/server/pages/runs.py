@@ -14,7 +14,7 @@ from assay.errors import RunNotFound
 from assay.model import Run, RunState, Status
 from assay.model.page import Cell, PageSection, RunOutcome, Table, Tile
 from assay.model.queue import QueueState
-from assay.report.figures import NOTHING, budget_text, when
+from assay.report.figures import NOTHING, budget_text, format_moment
 from assay.report.findings import outcome
 from assay.report.pages.page import Page
 from assay.report.pages.run_lists import runs_table, trials_table
@@ -210,7 +210,7 @@ def _facts(status: Mapping[str, Any], run: Run | None) -> list[str]:
         f"run {run.id}",
         *([f"suite {run.suite.name} {run.suite.version}".strip()] if run.suite else []),
         *([run.label] if run.label else []),
-        when(run.started),
+        format_moment(run.started),
         *([f"took {seconds(duration)}"] if duration is not None and status["is_over"] else []),
         *([text] if (text := budget_text(run)) else []),
         f"seed {run.seed}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated
 
@@ -16,7 +16,7 @@ from assay.model import Benchmark, Case, Execution, Phase, Suite
 from assay.model.page import Cell, PageSection, Table, Tile
 from assay.model.rating import CaseDifficulty
 from assay.pipeline.registry import RegisteredSuite, find_registered_agents, find_registered_suites
-from assay.report.cases import case_title, expectation_text, input_text, why
+from assay.report.cases import case_title, expectation_text, explain_execution, input_text
 from assay.report.figures import NOTHING
 from assay.report.pages import suite as suite_texts
 from assay.report.pages.catalog import date_cell, difficulty_table, number_cell
@@ -190,11 +190,12 @@ def _tiles(
 
 
 def _benchmarks_section(suite: Suite) -> PageSection:
-    rows = []
-    for benchmark, cells in zip(suite.benchmarks, suite_texts.rows(suite), strict=True):
-        rows.append([Cell(cells[0], note=benchmark.description), *map(Cell, cells[1:])])
-    table = Table(suite_texts.COLUMNS, rows, words=(1, 2, 4, 5, 6))
-    return PageSection("Benchmarks", [table], suite.description, anchor="benchmarks")
+    table = suite_texts.benchmarks_table(suite)
+    rows = [
+        [replace(name, note=benchmark.description), *cells]
+        for benchmark, (name, *cells) in zip(suite.benchmarks, table.rows, strict=True)
+    ]
+    return PageSection("Benchmarks", [replace(table, rows=rows)], suite.description, anchor="benchmarks")
 
 
 def _cases_section(
@@ -319,7 +320,7 @@ def _answers_table(
                     Cell(
                         as_text(execution.output, _ANSWER) or NOTHING, is_output=execution.output is not None
                     ),
-                    Cell(why(execution) or NOTHING),
+                    Cell(explain_execution(execution) or NOTHING),
                 ]
             )
     titles = ["Agent", "Execution", "Outcome", "Score", "Time", "Answer", "Why"]
