@@ -52,7 +52,7 @@ def fault_of(reply: bytes, *, closes: bool = False, max_bytes: int = 1_000_000) 
             "body is not complete",
         ),
         (COMPRESSED.replace(b"gzip", b"br") + b"content-length: 1\r\n\r\nx", "content encoding 'br'"),
-        (b"HTTP/1.1 101 Switching Protocols\r\n\r\n", "another protocol"),
+        (b"HTTP/1.1 101 Switching Protocols\r\n\r\n", "a different protocol"),
         (CHUNKED + b"xyz\r\nabc\r\n", "not the size of a chunk"),
         (CHUNKED + b"-1\r\nabc\r\n", "not the size of a chunk"),
         (CHUNKED + b"\r\n", "not the size of a chunk"),

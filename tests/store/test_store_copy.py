@@ -245,7 +245,7 @@ def test_a_run_that_went_on_in_the_copy_is_left_alone(tmp_path: Path) -> None:
         store.reopen("r1", current_owner())
         store.add("r1", batch(map(execution, range(2))))
         store.release("r1")
-        with pytest.raises(StoreError, match="'r1' went on there"):
+        with pytest.raises(StoreError, match="'r1' continued there"):
             copying.copy_database(source, target, _ignore)
 
 

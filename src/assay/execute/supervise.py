@@ -126,7 +126,8 @@ class SupervisedWorker:
                 self._refuse("the experiment wrote into the pipe for results")
         retries = self._status_block.judge_retries()
         if retries > self._retries_seen:
-            batches.append(Batch(judge_retries={self.job.trial: retries - self._retries_seen}))
+            # In front, since what was retried may be among the executions.
+            batches.insert(0, Batch(judge_retries={self.job.trial: retries - self._retries_seen}))
             self._retries_seen = retries
         if (note := self._status_block.read_note()) != self._note_seen:
             batches.append(Batch(notes={self.job.trial: note}))

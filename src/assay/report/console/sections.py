@@ -37,24 +37,28 @@ _LANES = ("blue", "yellow", "green", "magenta", "cyan", "red")
 _WIDEST = 110
 """Maximum width of a timeline: a longer one is no easier to read."""
 _LONG = 20
+_FOLDED_NAME = 8
+_LONG_FACT = 50
+_SHORT_NAME = 16
+"""Characters of a name that stays on one line if leaving out minor columns makes room for it."""
 _MANY = 6
 """More columns fit a narrow terminal only without blanks around their cells."""
 
 
 def print_page(page: Page, console: Console) -> None:
     """A page without its charts and details. The verdict comes last, next to the prompt, where it is read first."""
-    console.print(literal(page.title, "bold"))
-    # Long facts, as the sides of a comparison, stand on lines of their own.
-    is_long = max(map(len, page.facts), default=0) > console.width / 2
-    for line in page.facts if is_long else [" · ".join(page.facts)]:
-        console.print(literal(line, "dim"))
-    console.print()
-    # What the verdict says, no section says before it.
-    sections = [
-        replace(section, finding="") if section.finding == f"{page.verdict}." else section
-        for section in page.sections
-    ]
-    print_sections(sections, console)
+    # Long facts, such as the sides of a comparison, get a line each, and say what a title would.
+    if max(map(len, page.facts), default=0) > _LONG_FACT:
+        for fact in page.facts:
+            console.print(literal(fact, "dim"))
+    else:
+        console.print(join_texts(literal(page.title, "bold"), literal(f"  {' · '.join(page.facts)}", "dim")))
+    for section in page.sections:
+        if _is_shown(section):
+            console.print()
+            # What the verdict says, no section says before it.
+            is_verdict = section.finding == f"{page.verdict}."
+            _print_section(replace(section, finding="") if is_verdict else section, console)
     for doubt in rank_warnings(page.warnings):
         console.print(bullet("!", str(doubt), "yellow"))
     if page.verdict:
@@ -66,21 +70,19 @@ def print_page(page: Page, console: Console) -> None:
 def print_sections(sections: Iterable[PageSection], console: Console) -> None:
     """Each with its heading, its answer and its figures; charts and details are left to the pages."""
     for section in sections:
-        if not section.is_detail:
-            _print_heading(section, console)
-            print_blocks(section, console)
+        if _is_shown(section):
+            _print_section(section, console)
             console.print()
 
 
-def _print_heading(section: PageSection, console: Console) -> None:
+def _print_section(section: PageSection, console: Console) -> None:
     subtitle = literal(f"  {section.subtitle}" if section.subtitle else "", "dim")
     chips = [literal(f"  {chip.text}", _COLOURS.get(chip.tone, "")) for chip in section.chips]
     simulated = literal("  simulated" if section.is_simulated else "", "yellow")
     console.print(join_texts(literal(section.title, "bold"), subtitle, *chips, simulated))
     if section.finding:
         console.print(literal(section.finding, _COLOURS.get(section.tone, "")))
-    if any(isinstance(block, Table) and block.terminal is None for block in section.blocks):
-        console.print()
+    print_blocks(section, console)
 
 
 def print_blocks(section: PageSection, console: Console) -> None:
@@ -94,10 +96,9 @@ def print_blocks(section: PageSection, console: Console) -> None:
         elif isinstance(block, Timeline):
             _print_timeline(block, console)
         elif isinstance(block, PageSection):
-            _print_heading(block, console)
-            print_blocks(block, console)
+            _print_section(block, console)
         is_list = isinstance(block, Points) or (isinstance(block, Table) and block.terminal is not None)
-        if not is_list and (place < len(blocks) or section.notes):
+        if not is_list and place < len(blocks):
             console.print()
     for note in section.notes:
         console.print(literal(note, "dim"))
@@ -105,7 +106,8 @@ def print_blocks(section: PageSection, console: Console) -> None:
 
 def _is_shown(block: object) -> bool:
     if isinstance(block, PageSection):
-        return not block.is_detail
+        says = any(map(_is_shown, block.blocks)) or block.finding or block.notes
+        return bool(says) and not block.is_detail
     return not isinstance(block, Charts) and (not isinstance(block, Table) or block.terminal != ())
 
 
@@ -128,6 +130,8 @@ def print_table(table: Table, console: Console) -> None:
     if narrow:
         columns = [place for place in everything if place not in table.minor]
         rich_table = _rich_table(table, columns, narrow=True)
+        if _measure(rich_table, console).minimum > console.width:
+            rich_table = _rich_table(table, columns, narrow=True, folds_names=True)
     console.print(rich_table)
     if table.caption is not None:
         console.print(literal(_brief(table.caption) if narrow else table.caption.text, "dim"))
@@ -140,32 +144,46 @@ def _measure(rich_table: RichTable, console: Console) -> Measurement:
 
 
 def _rich_table(
-    table: Table, columns: Sequence[int], *, narrow: bool = False, has_one_line: bool = False
+    table: Table,
+    columns: Sequence[int],
+    *,
+    narrow: bool = False,
+    has_one_line: bool = False,
+    folds_names: bool = False,
 ) -> RichTable:
-    """Columns of figures never wrap, and their first column does: a number that is cut would be a different number.
+    """Columns of figures never wrap: a number that is cut would be a different number. The first column wraps if its names are
+    long, or with `folds_names`.
 
-    Long titles, as the names of sides, wrap. `has_one_line` puts the interval of a rating beside it.
+    Long titles, such as the names of sides, wrap. `has_one_line` puts the interval of a rating beside it.
     """
     rich_table = new_table(tight=narrow and len(columns) > _MANY)
     titles = table.brief_titles if narrow and table.brief_titles else table.titles
-    for place in columns:
+    rows = [[_cell(row[place], narrow=narrow) for place in columns] for row in table.rows]
+    if has_one_line:
+        rows = [
+            [
+                _join_lines(cell) if cells[place].rating else cell
+                for place, cell in zip(columns, row, strict=True)
+            ]
+            for cells, row in zip(table.rows, rows, strict=True)
+        ]
+    for place, *cells in zip(columns, *rows, strict=True):
         is_figure = place > 0 and place not in table.words
+        widest = max((line.cell_len for cell in cells for line in cell.split("\n")), default=0)
+        is_name = place == 0 and widest <= _SHORT_NAME and not folds_names
+        keeps_lines = is_name or (is_figure and len(titles[place]) <= _LONG)
         rich_table.add_column(
             literal(titles[place]),
             justify="right" if is_figure else "left",
-            no_wrap=is_figure and len(titles[place]) <= _LONG,
+            no_wrap=keeps_lines,
+            # Else rich takes the longest word for what a column needs, and cuts off the rest of the line.
+            min_width=widest if keeps_lines else min(widest, _FOLDED_NAME) if place == 0 else None,
             overflow="fold",
         )
-    for number, row in enumerate(table.rows):
+    for number, row in enumerate(rows):
         if number in table.breaks:
             rich_table.add_section()
-        cells = [_cell(row[place], narrow=narrow) for place in columns]
-        if has_one_line:
-            cells = [
-                _join_lines(text) if row[place].rating else text
-                for place, text in zip(columns, cells, strict=True)
-            ]
-        rich_table.add_row(*cells)
+        rich_table.add_row(*row)
     return rich_table
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _NAMED = 5
 _MARKED = 3
 """Agents that may be among the first three are marked."""
-_SIMULATED = "Simulated agents, ranked separately: their figures come from a model"
+_SIMULATED = "ranked separately: their figures come from a model"
 _MOST_ACROSS, _FEW_ACROSS = 11, 5
 """Agents that a terminal can show as a square, row against column; those that a narrow one can."""
 _SHORT = {"accuracy": "Acc", "efficiency": "Eff", "reliability": "Rel", "benchmarks": "Done"}
@@ -55,7 +55,11 @@ def leaderboard_page(found: Boards, limit: int, *, is_whole: bool = False) -> Pa
     return Page(
         title=f"Leaderboard of {first.suite}" if len(boards) == 1 else "Leaderboard",
         kind="leaderboard",
-        facts=[f"by {first.metric}", *(f"suite {board.suite}" for board in boards), *dates],
+        facts=[
+            f"by {first.metric}",
+            *(f"suite {board.suite}" for board in boards if len(boards) > 1),
+            *dates,
+        ],
         verdict=verdict if len(boards) == 1 or not verdict else f"{first.suite}: {verdict}",
         is_certain=sum(row.best_rank == 1 for row in rows) == 1,
         reasons=[f"{first.metric.capitalize()}: {', '.join(scores)}."] if len(rows) > 1 else [],
@@ -105,7 +109,7 @@ def _legend(board: Leaderboard) -> Iterator[str]:
                 sources.setdefault(str(reference), {})[QUANTITIES[name]] = None
     if sources:
         listed = "; ".join(f"{', '.join(names)}: {source}" for source, names in sources.items())
-        yield f"Relative to a reference ({listed}); see {shell_command('suite reference', board.suite)}"
+        yield f"References ({listed}): {shell_command('suite reference', board.suite)}"
 
 
 def _standings(rows: Sequence[Standing], metric: str) -> Table:

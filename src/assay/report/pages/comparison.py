@@ -145,12 +145,12 @@ def _list_reasons(group: Sequence[Comparison], *, by_trial: bool) -> list[str]:
 def _format_unasked(names: Sequence[str]) -> str:
     """
     >>> _format_unasked(["itl", "tpot"])
-    'No verdict on itl, tpot unless you ask: --metric itl --metric tpot'
+    'Not judged by default: itl, tpot. To judge them: --metric itl --metric tpot'
     """
     if len(names) <= _NAMED_UNASKED:
         hint = " ".join(f"--metric {name}" for name in names)
-        return f"No verdict on {', '.join(names)} unless you ask: {hint}"
-    return f"No verdict on {len(names)} other metrics (–) unless you ask for them, as in --metric {names[0]}"
+        return f"Not judged by default: {', '.join(names)}. To judge {'it' if len(names) == 1 else 'them'}: {hint}"
+    return f"Not judged by default: {len(names)} other metrics (–). To judge one: --metric {names[0]}"
 
 
 def _name(comparison: Comparison, *, by_trial: bool) -> str:

@@ -38,7 +38,7 @@ def cost_page(found: Sequence[CostAnalysis]) -> Page:
         facts=[
             f"{count(first.volume)} tasks a month",
             *(f"suite {name}" for name in suites),
-            f"equal quality: within {significant(100 * first.tolerance)} points",
+            f"equal quality: within {significant(100 * first.tolerance)} {'point' if first.tolerance == 0.01 else 'points'}",
         ],
         verdict=front_sentence(first).rstrip("."),
         is_certain=bool(certain),
