@@ -16,7 +16,7 @@ from assay.report.documents.references import used_references
 from assay.report.figures import NOTHING
 from assay.report.leads import board_sentence, leaders_text, names_text
 from assay.report.pages.page import Cell, Page, PageSection, Table
-from assay.report.side_by_side import ends_text, rating_text, value_text
+from assay.report.side_by_side import ends_text, value_text
 from assay.report.sides import side_lines
 from assay.text import shell_command
 from assay.units import and_list, format_count
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from assay.model.comparison import ComparisonSides
     from assay.model.standing import Boards
 
-_NAMED = 5
 _MARKED = 3
 """Agents that may be among the first three are marked."""
 _SIMULATED = "ranked separately: their figures come from a model"
@@ -46,7 +45,6 @@ def leaderboard_page(found: Boards, limit: int, *, is_whole: bool = False) -> Pa
     if across is not None:
         sections += _across_sections(across, limit)
     rows = first.standings if len(first.standings) > 1 else first.simulated
-    scores = [f"{row.contender.agent} {rating_text(row.score)}" for row in rows[:_NAMED]]
     verdict = board_sentence(first).rstrip(".")
     all_rows = (row for board in boards for row in (*board.standings, *board.simulated))
     latest = max((row.contender.latest for row in all_rows if row.contender.latest), default=None)
@@ -62,7 +60,6 @@ def leaderboard_page(found: Boards, limit: int, *, is_whole: bool = False) -> Pa
         ],
         verdict=verdict if len(boards) == 1 or not verdict else f"{first.suite}: {verdict}",
         is_certain=sum(row.best_rank == 1 for row in rows) == 1,
-        reasons=[f"{first.metric.capitalize()}: {', '.join(scores)}."] if len(rows) > 1 else [],
         sections=sections,
         warnings=_doubts(doubts),
     )
