@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.plugin.figures import interval_text
-from assay.units import SIZES, TIMES, format_signed, percent, seconds, show, size, usd, without_dust
+from assay.units import SIZES, TIMES, drop_rounding_error, format_signed, percent, seconds, show, size, usd
 
 MAGNITUDES = st.builds(
     lambda digits, power: digits * 10.0**power, st.floats(1.0, 9.9999999), st.integers(-18, 12)
@@ -87,9 +87,9 @@ def test_money_has_its_sign_before_the_currency() -> None:
 def test_a_difference_that_is_only_a_rounding_error_is_nothing(a: float, b: float) -> None:
     rounding_error = (a + b) - b - a
     if abs(rounding_error) <= 1e-12 * max(abs(a), abs(b)):
-        assert without_dust(rounding_error, a, b) == 0.0
+        assert drop_rounding_error(rounding_error, a, b) == 0.0
 
 
 def test_what_is_shown_of_no_difference_is_zero() -> None:
-    assert format_signed(without_dust(0.1 + 0.2 - 0.3, 0.3) * 100) == "0"
+    assert format_signed(drop_rounding_error(0.1 + 0.2 - 0.3, 0.3) * 100) == "0"
     assert percent(0.0) == "0 %"

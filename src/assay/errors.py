@@ -144,14 +144,14 @@ def known_names(wrong: str, known: Iterable[str]) -> str:
     return f"{did_you_mean(wrong, names)} Known: {', '.join(names)}.".strip()
 
 
-def no_such(wrong: str, kind: str, known: Iterable[str]) -> str:
+def format_unknown_name(wrong: str, kind: str, known: Iterable[str]) -> str:
     """The message for an unknown name, with the known names and a suggestion; of many names only the nearest are listed.
 
-    >>> no_such("stubb", "agents", ["stub", "http"])
+    >>> format_unknown_name("stubb", "agents", ["stub", "http"])
     "Unknown agent 'stubb'. Did you mean 'stub'? Agents: http, stub."
-    >>> no_such("x", "experiments, specs and suites", ["noop"])
+    >>> format_unknown_name("x", "experiments, specs and suites", ["noop"])
     "Unknown experiment, spec or suite 'x'. Experiments, specs and suites: noop."
-    >>> no_such("c7", "cases of the suite", [f"c{n}" for n in range(10, 99)])
+    >>> format_unknown_name("c7", "cases of the suite", [f"c{n}" for n in range(10, 99)])
     "Unknown case 'c7'. Did you mean 'c97'? Cases of the suite: c97, c87, c79, c78, c77 and 84 more."
     """
     names = sorted(known)

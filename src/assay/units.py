@@ -26,10 +26,10 @@ _DUST = 1e-12
 """Relative to the operands, what a subtraction of equal floating-point numbers may leave."""
 
 
-def without_dust(difference: float, *operands: float) -> float:
+def drop_rounding_error(difference: float, *operands: float) -> float:
     """The difference, or exactly 0 where it is no more than the rounding error of its operands.
 
-    >>> without_dust(0.1 + 0.2 - 0.3, 0.3), without_dust(0.25, 1.0)
+    >>> drop_rounding_error(0.1 + 0.2 - 0.3, 0.3), drop_rounding_error(0.25, 1.0)
     (0.0, 0.25)
     """
     reach = max((abs(operand) for operand in operands if math.isfinite(operand)), default=0.0)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 from tests.wording import Wording
 
-from assay.analysis.estimates.treatment import treatment_failure
+from assay.analysis.estimates.treatment import describe_incomparable_arms
 from assay.analysis.estimates.trial import add_estimates
 from assay.analysis.findings import SEVERE
 from assay.model import Better, Execution, Isolation, Metric, Phase, Report, Status
@@ -178,7 +178,7 @@ def test_less_work_and_another_agent_are_no_treatments(lab, axis: str) -> None:
         for n in ("x", "y")
     )
     assert lab.report(a, b).doubts == ()
-    assert treatment_failure(a, b) == ""
+    assert describe_incomparable_arms(a, b) == ""
 
 
 def test_facts_make_no_arms_identical(lab) -> None:
@@ -186,7 +186,7 @@ def test_facts_make_no_arms_identical(lab) -> None:
         lab.trial(f"{n}", axes={"batch": n}, applied={"server_version": "7"}, benchmark=BULK) for n in (1, 2)
     )
     assert lab.report(a, b).doubts == ()
-    assert treatment_failure(a, b) == ""
+    assert describe_incomparable_arms(a, b) == ""
 
 
 def test_an_ineffective_treatment_is_found_beside_an_axis_of_work(lab) -> None:
@@ -198,7 +198,7 @@ def test_an_ineffective_treatment_is_found_beside_an_axis_of_work(lab) -> None:
     (doubt,) = lab.report(*arms).doubts
     assert doubt.code == "identical-arms"
     assert re.findall(r"should differ in (.*?),", doubt.message) == ["'profile'"]
-    assert "'profile'" in treatment_failure(arms[0], arms[1])
+    assert "'profile'" in describe_incomparable_arms(arms[0], arms[1])
 
 
 def test_arms_that_read_nothing_back_are_not_judged(lab) -> None:

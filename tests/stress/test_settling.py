@@ -17,7 +17,7 @@ from assay.load.build import LoadOptions
 from assay.load.stress.bench import Interrupted
 from assay.model.load import Load
 from assay.model.stress import ScenarioFinding, Stretch
-from assay.pipeline.recovery import aftermath_of, measure_recovery
+from assay.pipeline.recovery import measure_recovery, warn_if_not_recovered
 from assay.pipeline.stress import Sizes, StressObserver, StressOptions, run_stress
 from assay.spec.settings import find_settings
 from assay.store.store import Store
@@ -42,14 +42,14 @@ def test_an_agent_that_answers_as_in_calm_later_has_recovered_and_is_not_dead() 
     assert not found.is_dead
     assert found.recovery is not None
     assert 2.2 <= found.recovery < 5.0
-    assert aftermath_of(found) == ()
+    assert warn_if_not_recovered(found) == ()
 
 
 @pytest.mark.parametrize("latencies", [(), (5.0, 5.0, 5.0)])
 def test_one_that_does_not_stays_what_it_was_found_to_be(latencies: tuple[float, ...]) -> None:
     found = measure_recovery(LATE, bench(latencies), timeout=0.5)
     assert found == LATE
-    assert "high_load" in aftermath_of(found)[0]
+    assert "high_load" in warn_if_not_recovered(found)[0]
 
 
 def test_a_finding_is_kept_when_the_wait_is_interrupted() -> None:

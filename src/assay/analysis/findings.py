@@ -14,10 +14,10 @@ from assay.analysis.estimates.nodes import count_by_node
 from assay.analysis.estimates.scorer_failures import scorer_doubts
 from assay.analysis.estimates.treatment import (
     alike_but_for,
+    find_identical_arms,
+    find_ignored_settings,
     find_twin,
     find_unreported_settings,
-    identical_arms,
-    settings_not_taken,
 )
 from assay.model import (
     AxisEffect,
@@ -147,7 +147,7 @@ def _check_treatment(trials: Sequence[TrialReport]) -> Iterator[Doubt]:
     """Warnings that a trial did not get the settings that its name says: told by what was read back, or by arms that are
     identical."""
     for trial in trials:
-        for message in settings_not_taken(trial):
+        for message in find_ignored_settings(trial):
             yield Doubt(
                 "setting-not-taken",
                 message,
@@ -155,7 +155,7 @@ def _check_treatment(trials: Sequence[TrialReport]) -> Iterator[Doubt]:
                 trial.name,
             )
     yield from _check_unreported_settings(trials)
-    for arms in identical_arms(trials):
+    for arms in find_identical_arms(trials):
         names = ", ".join(f"'{arm.name}'" for arm in arms[:_NAMED]) + (", …" if len(arms) > _NAMED else "")
         yield Doubt(
             "identical-arms",

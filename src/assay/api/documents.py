@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from assay.analysis.comparison.policy import Tolerances
 from assay.api.options import CompareOptions, GateOptions, LeaderboardOptions, as_list, check_options
 from assay.api.results import ComparisonResult, GateResult, LeaderboardResult
-from assay.api.run import off_the_loop, open_store, watching
+from assay.api.run import open_store, run_outside_event_loop, watching
 from assay.errors import PlanError
 from assay.model.regression import Gate
 from assay.pipeline import compare as comparing
@@ -114,7 +114,7 @@ def gate(run: str | Path = "last", **options: Unpack[GateOptions]) -> GateResult
             f"gate(): {', '.join(extra)} works only with rerun_baseline=True; without it nothing is run."
         )
     # With rerun_baseline a gate runs agents, and async ones need an event loop of their own.
-    found = off_the_loop(lambda: _gate(str(run), given))
+    found = run_outside_event_loop(lambda: _gate(str(run), given))
     return GateResult(gate_document(found), "comparisons", lambda console: print_gate(found, console))
 
 

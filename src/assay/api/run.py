@@ -81,7 +81,7 @@ def run(target: str | Path | None = None, **options: Unpack[RunOptions]) -> RunR
             'Put the call below: if __name__ == "__main__":'
         )
     _check_combination(target, given)
-    return off_the_loop(lambda: _run(None if target is None else str(target), given))
+    return run_outside_event_loop(lambda: _run(None if target is None else str(target), given))
 
 
 def _check_combination(target: str | Path | None, given: Mapping[str, Any]) -> None:
@@ -242,7 +242,7 @@ def _by_keyword(mistake: Mistake) -> Mistake:
     return replace(mistake, file=CALL)
 
 
-def off_the_loop(act: Callable[[], T]) -> T:
+def run_outside_event_loop(act: Callable[[], T]) -> T:
     """Act at once or, where an event loop is running as in a notebook, in a thread: async agents need a loop of their own."""
     # Not within the `except` below: what `act` raises must not carry this RuntimeError as its context.
     is_loop_running = True

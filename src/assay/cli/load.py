@@ -146,7 +146,7 @@ def load(
         with (
             _raw_records(raw) as keep,
             _serve_own_metrics(session, metrics_port) as count,
-            looking_on(session, prepared.load) as watch,
+            show_load_progress(session, prepared.load) as watch,
         ):
             outcome = loading.run_load(
                 options,
@@ -339,7 +339,7 @@ def _combine_watchers(first: WatchChunk | None, second: WatchChunk | None) -> Wa
 
 
 @contextlib.contextmanager
-def looking_on(session: Session, load: Any) -> Iterator[Watch]:
+def show_load_progress(session: Session, load: Any) -> Iterator[Watch]:
     """The live view on a terminal; elsewhere a line now and then."""
     import sys
 
@@ -370,7 +370,7 @@ def _find_capacity(
         if not session.is_json:
             session.say(step_text(step))
 
-    found = find_capacity(request, store, settings, tell, partial(looking_on, session), labels)
+    found = find_capacity(request, store, settings, tell, partial(show_load_progress, session), labels)
     if session.is_json:
         session.emit({"run": found.run_id, **capacity_document(found.capacity)})
     else:

@@ -81,11 +81,11 @@ def regressions(
 
 def _mark(session: Session, agent: str, ref: str, state: str, note: str | None) -> None:
     """Give a regression a state and a note; what it was about is said, so that a wrong id is noticed."""
-    from assay.errors import LookupFailed, no_such
+    from assay.errors import LookupFailed, format_unknown_name
     from assay.model.regression import RegressionState
 
     if state not in STATES:
-        raise LookupFailed(no_such(state, "states", STATES))
+        raise LookupFailed(format_unknown_name(state, "states", STATES))
     with session.store() as store:
         marked = store.mark_regression(agent, ref, RegressionState(state), note)
     if session.is_json:

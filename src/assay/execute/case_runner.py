@@ -1,6 +1,6 @@
 """Puts cases to an agent: asks, times and judges them, one at a time or many at once.
 
-`suite_job.py` opens an `Asker` for each job and drives it; a member of a team (`team/member.py`) has one of its own. There
+`suite_job.py` opens an `CaseRunner` for each job and drives it; a member of a team (`team/member.py`) has one of its own. There
 are three ways to call an agent. A sync agent is called directly (`_converse`). An async agent runs on the event loop of the
 agent pool (`_converse_async`), many cases at a time if the trial allows. A sync agent that says it is thread-safe is called
 in threads for the same purpose (`_converse_in_thread`). All of them fill a `Talk`, from which `_execution` builds what is
@@ -113,10 +113,10 @@ class Talk:
     """For a profiled execution: what Assay itself took, for the call and for scoring."""
 
 
-class Asker:
+class CaseRunner:
     """One trial in one process: holds its open agent and its scorers, and turns cases into executions.
 
-    The caller opens it, calls `call_scorers`, and then either iterates over `one_by_one` or runs several `keep_asking` on the
+    The caller opens it, calls `create_scorers`, and then either iterates over `run_cases` or runs several `run_cases_async` on the
     event loop, which share one iterator of case numbers. Numbers count all repetitions of all cases, see `Job.case_at`.
     """
 
@@ -188,7 +188,7 @@ class Asker:
         """What each instrument costs, and which ones have nothing to measure here."""
         return Batch(costs=self._instruments.costs(self._context), unmeasured=self._instruments.unmeasured)
 
-    def call_scorers(self) -> None:
+    def create_scorers(self) -> None:
         """Create the scorers after the agent, so that their errors are not attributed to the agent."""
         self._panel = Panel(self._job.scorers, self._job.cases, self._pool)
 
@@ -203,7 +203,7 @@ class Asker:
         oldest = next(iter(self._under_way.values()), None)
         return oldest is not None and perf_counter() - oldest > self._seconds_allowed + GRACE_SECONDS
 
-    def one_by_one(
+    def run_cases(
         self, numbers: Iterator[tuple[Phase, int]], status_block: StatusBlock, read_log: LogReader
     ) -> Iterator[Execution]:
         """Sequential: a plain call for a sync agent, no thread and no event loop between it and the clock."""
@@ -236,7 +236,7 @@ class Asker:
             log = read_log()
             yield replace(execution, log=log) if log else execution
 
-    async def keep_asking(
+    async def run_cases_async(
         self, numbers: Iterator[tuple[Phase, int]], ended: list[Execution], status_block: StatusBlock
     ) -> None:
         """Ask one case after the other; as many of these tasks as the trial allows run at a time and share the numbers.

@@ -21,13 +21,13 @@ from typing import IO
 
 from assay.execute.process_tree import (
     MARK,
+    adopt_orphans,
     find_children,
     find_namespace_inits,
     kill,
     kill_group,
     kill_received,
     kill_tree,
-    receiving_orphans,
     tree_usage,
 )
 from assay.plugin.sandbox import Ceilings, Program, Sandbox
@@ -67,7 +67,7 @@ def run_confined(sandbox: Sandbox, program: Program, seconds: float) -> Confined
         started = monotonic()
         # A sandbox may leave its first process to us, which knows the CPU time of all others; without one, what the program left
         # is found among our children.
-        with receiving_orphans():
+        with adopt_orphans():
             process = sandbox.start(program, stdin=subprocess.DEVNULL, stdout=output, stderr=errors)
             watch = _Watch(process, program.ceilings, started + seconds)
             try:

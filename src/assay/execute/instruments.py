@@ -39,7 +39,7 @@ class Instruments:
         self._slow_names = [use.name for use in uses if slows(use.name)]
 
     def _make_if_measurable(self, use: InstrumentUse) -> Any:
-        with blaming(use.name):
+        with attribute_errors_to(use.name):
             try:
                 return make_instrument(use)
             except NotMeasurable as reason:
@@ -73,7 +73,7 @@ class Instruments:
         for name, member in {**self._light.members, **slow}.items():
             if not getattr(member, "has_cost", True):
                 continue
-            with blaming(name):
+            with attribute_errors_to(name):
                 costs[name] = _cost(member, context)
         return costs
 
@@ -94,14 +94,14 @@ class Watching:
     def start(self, context: ExperimentContext) -> list[tuple[str, Any]]:
         states: list[tuple[str, Any]] = []
         for name, member in self.members.items():
-            with blaming(name):
+            with attribute_errors_to(name):
                 states.append((name, member.start(context)))
         return states
 
     def stop(self, states: list[tuple[str, Any]], files: Files) -> dict[str, float]:
         measurements: dict[str, float] = {}
         for name, state in reversed(states):
-            with blaming(name):
+            with attribute_errors_to(name):
                 reading = self.members[name].stop(state)
                 outcome = split_result(reading.measurements)
                 if outcome.problem or outcome.output:
@@ -112,7 +112,7 @@ class Watching:
 
 
 @contextlib.contextmanager
-def blaming(name: str) -> Iterator[None]:
+def attribute_errors_to(name: str) -> Iterator[None]:
     """Attribute any exception raised inside to this instrument."""
     try:
         yield

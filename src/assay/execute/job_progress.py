@@ -75,7 +75,7 @@ class Account(ABC):
         """The job that is left for another process, which warms up again or not; None when nothing is due."""
 
     @abstractmethod
-    def is_rehearsal(self, phase: Phase) -> bool:
+    def is_discarded_phase(self, phase: Phase) -> bool:
         """Whether executions of this phase are made only to get warm, and nothing of them is kept."""
 
     @abstractmethod
@@ -152,7 +152,7 @@ class ByRepetition(Account):
         stretches = select_remaining(self._job.stretches, self._done)
         return replace(self._job, stretches=stretches) if first_due(stretches) else None
 
-    def is_rehearsal(self, phase: Phase) -> bool:
+    def is_discarded_phase(self, phase: Phase) -> bool:
         return False
 
     def _due(self) -> Iterator[tuple[Phase, int, str]]:
@@ -212,7 +212,7 @@ class ByCase(Account):
             cautious=2 * self._job.concurrency,
         )
 
-    def is_rehearsal(self, phase: Phase) -> bool:
+    def is_discarded_phase(self, phase: Phase) -> bool:
         return not any(s.kept for s in self._job.stretches if s.phase == phase)
 
     def count_due(self) -> int:

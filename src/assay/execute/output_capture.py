@@ -58,7 +58,7 @@ def capture_prints(printed: OutputBuffer) -> None:
 
 
 @contextlib.contextmanager
-def telling_prints_apart() -> Iterator[None]:
+def capture_prints_per_execution() -> Iterator[None]:
     """Replace the standard streams. To be entered before the agent is imported, so that its log handlers get them, too."""
     before = sys.stdout, sys.stderr
     streams: tuple[Any, Any] = _CapturedStream(sys.stdout), _CapturedStream(sys.stderr)

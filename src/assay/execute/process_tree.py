@@ -166,7 +166,7 @@ _receiving_lock = Lock()
 
 
 @contextlib.contextmanager
-def receiving_orphans() -> Iterator[None]:
+def adopt_orphans() -> Iterator[None]:
     """Receive orphans as long as any thread is within this block."""
     _count_receivers(1)
     try:

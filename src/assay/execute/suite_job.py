@@ -17,11 +17,11 @@ from pathlib import Path
 from time import perf_counter, sleep
 
 from assay.errors import AssayError
-from assay.execute.case_runner import Asker
+from assay.execute.case_runner import CaseRunner
 from assay.execute.early_stop import failure_limit_for
 from assay.execute.error_text import format_error
 from assay.execute.job_progress import account_of
-from assay.execute.output_capture import telling_prints_apart
+from assay.execute.output_capture import capture_prints_per_execution
 from assay.execute.subject import INTERRUPTED
 from assay.execute.worker_channel import MANY, StatusBlock, WorkerStage
 from assay.model import Artifact, Batch, Execution, Isolation, Job, Phase, Status
@@ -48,7 +48,7 @@ def run_suite_job(job: Job, status_block: StatusBlock, read_log: LogReader) -> I
     is_supervised = job.isolation is not Isolation.INLINE
     needs_new_process = False
     try:
-        with telling_prints_apart() if job.concurrency > 1 and is_supervised else nullcontext():
+        with capture_prints_per_execution() if job.concurrency > 1 and is_supervised else nullcontext():
             needs_new_process = yield from _open_and_run(job, pool, status_block, read_log)
     finally:
         status_block.enter(WorkerStage.TEARDOWN)
@@ -67,29 +67,32 @@ def _open_and_run(
     try:
         for file in job.load:
             lookup.load_file(Path(file))
-        asker = Asker(job, pool)
-        version = asker.version
+        case_runner = CaseRunner(job, pool)
+        version = case_runner.version
     except BaseException as error:
         yield _build_open_failure(job, error, read_log())
         return False
     try:
-        asker.call_scorers()
+        case_runner.create_scorers()
     except BaseException as error:
         status, text = Status.HARNESS_ERROR, f"the scorers could not be created: {format_error(error)}"
         if isinstance(error, BY_USER):
             status, text = Status.CANCELLED, INTERRUPTED
         yield Batch((account_of(job).stand_in(status, text, log=read_log()),))
         return False
-    about = asker.about_instruments() if job.process == 0 else Batch()
+    about = case_runner.about_instruments() if job.process == 0 else Batch()
     yield replace(about, versions={job.trial: version} if version else {})
     yield from _wait_for_slot(job, status_block)
     start = perf_counter()
-    has_given_up = yield from _run_executions(job, asker, pool, status_block, read_log)
-    artifacts = (*asker.files.take(), *_about_concurrency(job, asker, perf_counter() - start, read_log))
-    yield Batch(artifacts=artifacts, usage={job.trial: asker.usage()})
-    if asker.version != version:
-        yield Batch(versions={job.trial: asker.version})
-    return asker.needs_new_process and not has_given_up
+    has_given_up = yield from _run_executions(job, case_runner, pool, status_block, read_log)
+    artifacts = (
+        *case_runner.files.take(),
+        *_about_concurrency(job, case_runner, perf_counter() - start, read_log),
+    )
+    yield Batch(artifacts=artifacts, usage={job.trial: case_runner.usage()})
+    if case_runner.version != version:
+        yield Batch(versions={job.trial: case_runner.version})
+    return case_runner.needs_new_process and not has_given_up
 
 
 def _wait_for_slot(job: Job, status_block: StatusBlock) -> Iterator[Batch]:
@@ -100,9 +103,11 @@ def _wait_for_slot(job: Job, status_block: StatusBlock) -> Iterator[Batch]:
         yield Batch()
 
 
-def _about_concurrency(job: Job, asker: Asker, elapsed: float, read_log: LogReader) -> tuple[Artifact, ...]:
+def _about_concurrency(
+    job: Job, case_runner: CaseRunner, elapsed: float, read_log: LogReader
+) -> tuple[Artifact, ...]:
     """A doubt about the times of threads, and what was printed that cannot be assigned to an execution."""
-    doubt = asker.doubt_about_threads(elapsed) if job.process == 0 else None
+    doubt = case_runner.doubt_about_threads(elapsed) if job.process == 0 else None
     log = read_log() if job.concurrency > 1 else None
     return (
         *([Artifact(job.trial, f"threads-p{job.process}.txt", "remark", doubt.encode())] if doubt else ()),
@@ -121,12 +126,12 @@ def _build_open_failure(job: Job, error: BaseException, log: str | None) -> Batc
 
 
 def _run_executions(
-    job: Job, asker: Asker, pool: AgentPool, status_block: StatusBlock, read_log: LogReader
+    job: Job, case_runner: CaseRunner, pool: AgentPool, status_block: StatusBlock, read_log: LogReader
 ) -> Generator[Batch, None, bool]:
     """Run the cases; returns whether the job was given up, because it was cancelled or failed too often."""
     warmups_kept = any(s.kept for s in job.stretches if s.phase == Phase.WARMUP)
     failure_limit = failure_limit_for(job.experiment, is_suite=True)
-    for ended in _executions(job, asker, pool, status_block, read_log):
+    for ended in _executions(job, case_runner, pool, status_block, read_log):
         yield Batch(tuple(e for e in ended if e.phase is not Phase.WARMUP or warmups_kept))
         if any(execution.status is Status.CANCELLED for execution in ended):
             return True
@@ -138,7 +143,7 @@ def _run_executions(
 
 
 def _executions(
-    job: Job, asker: Asker, pool: AgentPool, status_block: StatusBlock, read_log: LogReader
+    job: Job, case_runner: CaseRunner, pool: AgentPool, status_block: StatusBlock, read_log: LogReader
 ) -> Iterator[list[Execution]]:
     """Executions as they end: many at a time for an async agent or one in threads, otherwise one after the other.
 
@@ -151,30 +156,34 @@ def _executions(
         for number in range(stretch.first, stretch.end)
         if phase is not Phase.MEASURED or number not in job.done
     )
-    if not (asker.is_async or asker.uses_threads):
-        yield from ([execution] for execution in asker.one_by_one(numbers, status_block, read_log))
+    if not (case_runner.is_async or case_runner.uses_threads):
+        yield from ([execution] for execution in case_runner.run_cases(numbers, status_block, read_log))
         return
-    beating = pool.runner.get_loop().create_task(_beat(status_block, asker, job.limits.seconds))
+    beating = pool.runner.get_loop().create_task(_beat(status_block, case_runner, job.limits.seconds))
     try:
         alone = islice(numbers, job.cautious) if job.concurrency > 1 else numbers
-        yield from ([execution] for execution in asker.one_by_one(alone, status_block, read_log))
+        yield from ([execution] for execution in case_runner.run_cases(alone, status_block, read_log))
         if job.concurrency > 1:
             status_block.begin(Phase.MEASURED, MANY)
-            yield from _ask_concurrently(job, asker, numbers, pool, status_block)
+            yield from _ask_concurrently(job, case_runner, numbers, pool, status_block)
     finally:
         beating.cancel()
 
 
-async def _beat(status_block: StatusBlock, asker: Asker, limit: float | None) -> None:
+async def _beat(status_block: StatusBlock, case_runner: CaseRunner, limit: float | None) -> None:
     """Renew the status block as long as the loop runs; when an agent blocks the loop, the supervisor sees since when."""
     pause = min(BEAT_SECONDS, limit / 4) if limit is not None else BEAT_SECONDS
-    while not asker.is_held_up:
+    while not case_runner.is_held_up:
         status_block.again()
         await asyncio.sleep(pause)
 
 
 def _ask_concurrently(
-    job: Job, asker: Asker, numbers: Iterator[tuple[Phase, int]], pool: AgentPool, status_block: StatusBlock
+    job: Job,
+    case_runner: CaseRunner,
+    numbers: Iterator[tuple[Phase, int]],
+    pool: AgentPool,
+    status_block: StatusBlock,
 ) -> Iterator[list[Execution]]:
     """Executions in slices of time: the event loop is left only now and then, to hand over what has ended."""
     # What is there already stays until the end: looking through it for garbage again and again costs a twentieth.
@@ -183,7 +192,7 @@ def _ask_concurrently(
     loop = pool.runner.get_loop()
 
     def ask() -> asyncio.Task[None]:
-        return loop.create_task(asker.keep_asking(numbers, ended, status_block))
+        return loop.create_task(case_runner.run_cases_async(numbers, ended, status_block))
 
     slots = status_block.count_slots(job.concurrency)
     asking = [ask() for _ in range(slots)]
@@ -202,7 +211,7 @@ def _ask_concurrently(
         yield [*ended]
         raise
     finally:
-        asker.is_closing = True
+        case_runner.is_closing = True
         for task in asking:
             task.cancel()
 

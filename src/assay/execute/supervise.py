@@ -375,7 +375,7 @@ class SupervisedWorker:
                 [self._instead(replace(ending, status=Status.HARNESS_ERROR))], self._account.rest()
             )
         # A warm-up is not a result; the new process does without, or it would die there again and again.
-        if self._account.is_rehearsal(reading.phase):
+        if self._account.is_discarded_phase(reading.phase):
             return Handoff([], self._account.rest(warm_up=False))
         after = [self._instead(ending)]
         return Handoff(after, self._account.rest() if reading.stage is not WorkerStage.SETUP else None)

@@ -49,7 +49,7 @@ def main() -> None:
     os.close(status_fd)
     cancellation = Cancellation(status_block)
     signal.signal(CANCEL, cancellation)
-    os.register_at_fork(after_in_child=partial(_become_a_stranger, status_block, results, log_fd))
+    os.register_at_fork(after_in_child=partial(_detach_fork, status_block, results, log_fd))
     _prepare()
     module, _, name = sys.argv[5].partition(":")
     if sys.argv[6:] == [AHEAD]:
@@ -132,7 +132,7 @@ def _move_descriptor_up(fd: int) -> int:
     return moved
 
 
-def _become_a_stranger(status_block: StatusBlock, *fds: int) -> None:
+def _detach_fork(status_block: StatusBlock, *fds: int) -> None:
     """Detach a forked child from the worker's pipes, so that it cannot report results."""
     status_block.detach()
     for fd in fds:

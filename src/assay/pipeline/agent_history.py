@@ -24,7 +24,7 @@ from assay.analysis.estimates.machine_speed import pace_of
 from assay.analysis.estimates.treatment import same_value
 from assay.analysis.findings import build_report
 from assay.analysis.history.change_points import typical
-from assay.errors import LookupFailed, MissingExtra, no_such
+from assay.errors import LookupFailed, MissingExtra, format_unknown_name
 from assay.model import Doubt, Environment, Metric, Report, Run, Series, Suite
 from assay.model.regression import MetricHistory, Point
 from assay.pipeline.report import trial_report_of
@@ -74,12 +74,12 @@ def record_of(store: Store, agent: str, suite: str | None) -> Record:
     """The record of an agent on this suite, or on the suite that it ran last."""
     trials = store.agent_trials(agent, suite) or store.agent_trials(agent)
     if not trials:
-        raise LookupFailed(no_such(agent, "agents with results", store.agents_with_trials()))
+        raise LookupFailed(format_unknown_name(agent, "agents with results", store.agents_with_trials()))
     name = trials[-1].suite if suite is None else suite
     chosen = tuple(trial for trial in trials if trial.suite == name)
     if not chosen:
         suites = {trial.suite for trial in trials if trial.suite}
-        raise LookupFailed(no_such(name, f"suites that '{agent}' ran", suites))
+        raise LookupFailed(format_unknown_name(name, f"suites that '{agent}' ran", suites))
     return Record(agent, name, chosen)
 
 

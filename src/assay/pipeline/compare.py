@@ -34,7 +34,7 @@ from assay.pipeline.agent_history import LoadedRun, report_on
 from assay.pipeline.agent_results import choose_results, find_shared_suite, trials_of
 from assay.pipeline.capacity_comparison import refuse_searches
 from assay.pipeline.report import metrics_of_experiment, report_of
-from assay.pipeline.tolerances import about_floors, about_hours, read_noise
+from assay.pipeline.tolerances import read_noise, warn_about_floors, warn_about_hours
 from assay.report.cases import case_table
 from assay.report.documents.result import read_result
 from assay.store.store import Store
@@ -67,8 +67,8 @@ def compare_refs(
     doubts = (
         *sides.doubts,
         *list_comparability_doubts(side_a, side_b),
-        *(doubt for part in split_by_runs(side_a, side_b) for doubt in about_hours(comparisons, *part)),
-        *about_floors(known.floors, comparisons),
+        *(doubt for part in split_by_runs(side_a, side_b) for doubt in warn_about_hours(comparisons, *part)),
+        *warn_about_floors(known.floors, comparisons),
     )
     incomplete = incomplete_trials(side_b, {second.name for _, second in matching_trials(side_a, side_b)})
     return Compared(side_a, side_b, comparisons, doubts, showdowns(side_a, side_b, deciding), incomplete)

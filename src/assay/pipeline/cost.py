@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from assay.errors import LookupFailed, PlanError, no_such
+from assay.errors import LookupFailed, PlanError, format_unknown_name
 from assay.model import AgentUse, Ratings
 from assay.model.cost import CostAnalysis
 from assay.store.standings import Filter, RankedTrial
@@ -60,13 +60,13 @@ def _select_entries(store: Store, agents: Sequence[str], suite: str | None) -> l
             "There are no results of suites yet. Run a suite first: assay run SUITE --agent A --agent B"
         )
     if suite is not None and suite not in categories:
-        raise LookupFailed(no_such(suite, "suites with results", categories))
+        raise LookupFailed(format_unknown_name(suite, "suites with results", categories))
     entries = store.entries(Filter(suite))
     known = {entry.agent for entry in entries}
     for name in agents:
         if name not in known:
             of_suite = f" of suite '{suite}'" if suite else ""
-            raise LookupFailed(no_such(name, f"agents with results{of_suite}", known))
+            raise LookupFailed(format_unknown_name(name, f"agents with results{of_suite}", known))
     return [entry for entry in entries if not agents or entry.agent in agents]
 
 

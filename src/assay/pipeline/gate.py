@@ -12,7 +12,7 @@ from pathlib import Path
 
 from assay.analysis.comparison.comparability import list_comparability_doubts
 from assay.analysis.comparison.compare import PERCENTILES, matching_trials
-from assay.analysis.comparison.coverage import about_missing, find_missing
+from assay.analysis.comparison.coverage import find_missing, warn_about_missing
 from assay.analysis.comparison.default_metrics import default_family, judgeable
 from assay.analysis.comparison.flips import find_scored_cases, flips_between
 from assay.analysis.comparison.gate import (
@@ -32,12 +32,12 @@ from assay.analysis.estimates.completion import (
     with_completion,
 )
 from assay.analysis.estimates.treatment import differing_params
-from assay.errors import LookupFailed, Unlike, no_such
+from assay.errors import LookupFailed, Unlike, format_unknown_name
 from assay.model import Doubt, Metric, Report, RunState
 from assay.model.regression import Gate
 from assay.pipeline.capacity_comparison import refuse_searches
 from assay.pipeline.compare import side
-from assay.pipeline.tolerances import about_floors, read_noise
+from assay.pipeline.tolerances import read_noise, warn_about_floors
 from assay.store.store import Store
 
 
@@ -108,9 +108,9 @@ def gate_sides(
         doubts=(
             *(doubt for doubt in list_comparability_doubts(*sides) if doubt.code != "unmatched"),
             *_check_runs(a, b),
-            *about_missing(a, b, missing),
+            *warn_about_missing(a, b, missing),
             *_check_lost_metrics(a, b, metrics),
-            *about_floors(known.floors, comparisons),
+            *warn_about_floors(known.floors, comparisons),
         ),
         max_lost=max_lost,
         missing=missing,
@@ -143,7 +143,7 @@ def _refuse_unknown(requested: Sequence[str], shared: dict[str, Metric]) -> None
     for name in requested if shared else ():
         if _base(name, shared) not in shared:
             raise LookupFailed(
-                no_such(outer_name(name), "metrics that both sides have", map(outer_name, shared))
+                format_unknown_name(outer_name(name), "metrics that both sides have", map(outer_name, shared))
             )
 
 
@@ -243,11 +243,11 @@ def _check_runs(a: Report, b: Report) -> Iterator[Doubt]:
             "itself", "This run is the baseline, so the gate passes trivially.", "Start a new run: assay run"
         )
     if not _is_one_run(a, b):
-        yield from about_state(a, "baseline")
-    yield from about_state(b, "run")
+        yield from warn_about_state(a, "baseline")
+    yield from warn_about_state(b, "run")
 
 
-def about_state(report: Report, role: str) -> Iterator[Doubt]:
+def warn_about_state(report: Report, role: str) -> Iterator[Doubt]:
     if report.run.state not in (RunState.COMPLETED, RunState.FAILED):
         state = report.run.state.value.replace("_", " ")
         hint = f"Finish it: assay run --resume {report.run.id}" if state != "running" else ""

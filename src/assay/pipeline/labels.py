@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from assay.errors import LookupFailed, no_such
+from assay.errors import LookupFailed, format_unknown_name
 from assay.model.label import Label, LabelVerdict
 from assay.store.store import Store
 
@@ -24,10 +24,10 @@ def label_case(
     trials = [stored for stored in run.trials if case in stored.trial.cases]
     if not trials:
         cases = {known for stored in run.trials for known in stored.trial.cases}
-        raise LookupFailed(no_such(case, f"cases of run '{run.id}'", cases))
+        raise LookupFailed(format_unknown_name(case, f"cases of run '{run.id}'", cases))
     agents = {stored.trial.agent.name for stored in trials}
     if agent is not None and agent not in agents:
-        raise LookupFailed(no_such(agent, f"agents with the case '{case}'", agents))
+        raise LookupFailed(format_unknown_name(agent, f"agents with the case '{case}'", agents))
     chosen = [
         stored
         for stored in trials

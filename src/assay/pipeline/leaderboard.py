@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from assay.analysis.comparison.pairing import Pairings
 from assay.analysis.ranking.leaderboard import leaderboard
-from assay.errors import LookupFailed, PlanError, no_such
+from assay.errors import LookupFailed, PlanError, format_unknown_name
 from assay.model import DIMENSIONS, CaseTable, Contender, Leaderboard, Ratings
 from assay.model.coverage import STALE_DAYS
 from assay.model.standing import Across, Boards, Matrix, RankedSuite, Unranked
@@ -110,7 +110,7 @@ def rank_across(store: Store, category: str | None, metric: str, now: datetime) 
 
 def _read_contests(store: Store, chosen: Filter | None, metric: str, now: datetime | None) -> list[_Contest]:
     if metric not in METRICS:
-        raise LookupFailed(no_such(metric, "metrics of a leaderboard", METRICS))
+        raise LookupFailed(format_unknown_name(metric, "metrics of a leaderboard", METRICS))
     return _contests(store, chosen or Filter(), now or datetime.now(UTC))
 
 
@@ -150,10 +150,10 @@ def _contests(store: Store, chosen: Filter, now: datetime) -> list[_Contest]:
     """The suites with results, the one that ran last first; refuses filters that match nothing."""
     categories = store.categories()
     if categories and chosen.suite is not None and chosen.suite not in categories:
-        raise LookupFailed(no_such(chosen.suite, "suites with results", categories))
+        raise LookupFailed(format_unknown_name(chosen.suite, "suites with results", categories))
     known = set(categories.values())
     if categories and chosen.category is not None and chosen.category not in known:
-        raise LookupFailed(no_such(chosen.category, "categories with results", known))
+        raise LookupFailed(format_unknown_name(chosen.category, "categories with results", known))
     entries = store.entries(chosen)
     if not any(entry.ok for entry in entries):
         raise PlanError(_describe_nothing_to_rank(chosen, sorted({entry.contender for entry in entries})))

@@ -14,7 +14,7 @@ from pathlib import Path
 from assay.analysis.comparison.noise_floor import noise_floors
 from assay.analysis.comparison.policy import KnownNoise
 from assay.analysis.comparison.sample_size import Progress, needs
-from assay.errors import AssayError, LookupFailed, PlanError, RunNotFound, no_such
+from assay.errors import AssayError, LookupFailed, PlanError, RunNotFound, format_unknown_name
 from assay.model import Plan, Report
 from assay.model.precision import Need, NoiseFloor
 from assay.pipeline.agent_history import read_histories
@@ -71,7 +71,7 @@ def compute_needs(
     known = {estimate.metric.name for trial in report.trials for estimate in trial.estimates if estimate.n}
     for name in metrics:
         if name not in known:
-            raise LookupFailed(no_such(name, f"metrics of '{target}'", known))
+            raise LookupFailed(format_unknown_name(name, f"metrics of '{target}'", known))
     floors, histories, own = (
         known_floors(store, report, report),
         read_histories(store, report),
@@ -96,7 +96,9 @@ def _only_agents(report: Report, agents: Sequence[str]) -> Report:
     stored_agents = dict.fromkeys(trial.stored.trial.agent.name for trial in report.trials)
     for name in agents:
         if name not in stored_agents:
-            raise LookupFailed(f"--agent: {no_such(name, 'agents with stored results', stored_agents)}")
+            raise LookupFailed(
+                f"--agent: {format_unknown_name(name, 'agents with stored results', stored_agents)}"
+            )
     trials = tuple(trial for trial in report.trials if not agents or trial.stored.trial.agent.name in agents)
     return replace(report, trials=trials)
 

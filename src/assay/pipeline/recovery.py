@@ -52,7 +52,7 @@ def settle(bench: StressBench, timeout: float) -> float | None:
     return None
 
 
-def aftermath_of(before: ScenarioFinding | None) -> tuple[str, ...]:
+def warn_if_not_recovered(before: ScenarioFinding | None) -> tuple[str, ...]:
     """A warning for a scenario that begins although the agent has not recovered from the one before."""
     if before is None or before.is_recovered:
         return ()

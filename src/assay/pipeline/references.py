@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
 
-from assay.errors import LookupFailed, PlanError, no_such
+from assay.errors import LookupFailed, PlanError, format_unknown_name
 from assay.model import DIMENSIONS, Ratings, Run, RunState, Suite
 from assay.model.rating import (
     QUANTITIES,
@@ -131,7 +131,7 @@ def find_definition(store: Store, name: str) -> Suite:
     """The definition of the suite in its latest run."""
     suite = store.latest_suite(name)
     if suite is None:
-        raise LookupFailed(no_such(name, "suites with results", store.categories()))
+        raise LookupFailed(format_unknown_name(name, "suites with results", store.categories()))
     return suite
 
 

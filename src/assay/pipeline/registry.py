@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from assay.errors import LookupFailed, no_such
+from assay.errors import LookupFailed, format_unknown_name
 from assay.model import AgentUse, Suite
 from assay.plan.target import Registry, known_agents
 from assay.plugin import lookup
@@ -113,9 +113,9 @@ def find_registered(settings: Settings, store: Store, agent: str, suite: str) ->
     """The suite, if both names are registered; LookupFailed otherwise."""
     suites = find_registered_suites(settings, store)
     if suite not in suites:
-        raise LookupFailed(no_such(suite, "registered suites", suites))
+        raise LookupFailed(format_unknown_name(suite, "registered suites", suites))
     found = suites[suite]
     known = {*find_registered_agents(settings, store), *found.agents}
     if agent not in known:
-        raise LookupFailed(no_such(agent, "registered agents", known))
+        raise LookupFailed(format_unknown_name(agent, "registered agents", known))
     return found

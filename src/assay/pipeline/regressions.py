@@ -15,7 +15,7 @@ from assay.analysis.comparison.severity import COMPLETED
 from assay.analysis.history.change_points import find_shifts
 from assay.analysis.history.promotion import advise
 from assay.analysis.history.regressions import by_history, merge_regressions, update_regression_states
-from assay.errors import LookupFailed, Unlike, no_such
+from assay.errors import LookupFailed, Unlike, format_unknown_name
 from assay.model import Better, Report, TrialReport
 from assay.model.metric import Metric
 from assay.model.regression import AgentTimeline, MetricHistory, Regression, RegressionReport, Shift
@@ -117,7 +117,7 @@ def select_metrics(report: Report, current: Chosen, requested: Sequence[str] = (
     known = {metric.name for trial in report.trials for metric in _known(trial)} | {COMPLETED}
     for name in requested:
         if name not in known:
-            raise LookupFailed(no_such(name, "metrics that it has", known))
+            raise LookupFailed(format_unknown_name(name, "metrics that it has", known))
     by_trial: dict[int, list[Metric]] = {}
     for trial in report.trials:
         names = requested or default_family(_known(trial), trial.declared)
@@ -158,7 +158,9 @@ def _against(store: Store, record: Record, inquiry: Inquiry) -> Against | None:
 def _version(record: Record, version: str) -> Against:
     """An earlier version to compare with. The newest one is refused: compared with itself it would never regress."""
     if version not in record.versions:
-        raise LookupFailed(no_such(version, f"versions of '{record.agent}' that ran", record.versions))
+        raise LookupFailed(
+            format_unknown_name(version, f"versions of '{record.agent}' that ran", record.versions)
+        )
     if version == record.version:
         others = ", ".join(f"'{other}'" for other in record.versions if other != version)
         raise Unlike(

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 from assay.analysis.estimates.scorer_failures import find_scorer_failures
 from assay.analysis.estimates.trial import add_estimates
 from assay.analysis.findings import build_report, read_findings
-from assay.errors import LookupFailed, MissingExtra, PlanError, no_such
+from assay.errors import LookupFailed, MissingExtra, PlanError, format_unknown_name
 from assay.model import (
     Metric,
     Report,
@@ -136,7 +136,7 @@ def only_trial(report: Report, wanted: str) -> Report:
     """The report of one trial, by its name or its number."""
     chosen = [t for t in report.trials if wanted in (t.name, str(t.stored.trial.index))]
     if not chosen:
-        raise LookupFailed(no_such(wanted, "trials of this run", [t.name for t in report.trials]))
+        raise LookupFailed(format_unknown_name(wanted, "trials of this run", [t.name for t in report.trials]))
     doubts = tuple(doubt for doubt in report.doubts if doubt.trial in (None, chosen[0].name))
     _, found = read_findings(chosen)
     return replace(report, trials=tuple(chosen), doubts=doubts, leads=(), findings=found)

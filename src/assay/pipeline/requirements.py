@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from assay.analysis.comparison.coverage import about_cases_left_out
+from assay.analysis.comparison.coverage import warn_about_cases_left_out
 from assay.analysis.comparison.requirements import check_requirements
 from assay.analysis.estimates.completion import incomplete_trials
 from assay.errors import AssayError, LookupFailed
@@ -16,7 +16,7 @@ from assay.model import Report
 from assay.model.regression import Gate
 from assay.model.requirement import Requirement
 from assay.pipeline.compare import side
-from assay.pipeline.gate import about_state
+from assay.pipeline.gate import warn_about_state
 from assay.pipeline.success import keep_gate
 from assay.spec.requirements import (
     parse_requirements,
@@ -46,7 +46,7 @@ def gate_with_requirements(
     if baseline is None and not needs_baseline and not _has_baseline(store, ref):
         report = side(store, ref)
         if requirements := _all_of(report, written):
-            doubts = (*about_state(report, "run"), *about_cases_left_out(report))
+            doubts = (*warn_about_state(report, "run"), *warn_about_cases_left_out(report))
             alone = Gate(baseline="", a=report, b=report, comparisons=(), doubts=doubts)
             return _keep(store, ref, _with(alone, requirements))
     found = compare(baseline or DEFAULT_BASELINE)

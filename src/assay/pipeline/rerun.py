@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from assay.analysis.comparison.compare import matching_trials
-from assay.analysis.comparison.coverage import about_missing, find_missing
+from assay.analysis.comparison.coverage import find_missing, warn_about_missing
 from assay.errors import AssayError, PlanError, Unlike
 from assay.execute.checkout import find_commit, find_repository, is_tracked, temporary_checkout
 from assay.execute.environment import read_vcs
@@ -65,7 +65,7 @@ def rerun_gate(
         found,
         rerun=Rerun(before.run.id, after.run.id, commits),
         missing=Missing(missing.trials, {**missing.cases, **found.missing.cases}),
-        doubts=(*about_missing(before, after, missing), *found.doubts, *remarks),
+        doubts=(*warn_about_missing(before, after, missing), *found.doubts, *remarks),
     )
 
 

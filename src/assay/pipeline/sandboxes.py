@@ -17,11 +17,11 @@ def record_sandbox(environment: Environment, of: Plan | Suite) -> Environment:
     in_need = [name for name in {trial.experiment for trial in trials} if has_trait(name, "needs_sandbox")]
     if suite is None and not in_need:
         return environment
-    from assay.plugin.sandbox import find_sandbox, noting_sandboxes
+    from assay.plugin.sandbox import find_sandbox, record_used_sandboxes
     from assay.plugin.scorers import make_scorer
 
     # Scorers choose their sandbox when they are made, so making each of them once tells which will be used.
-    with noting_sandboxes() as found:
+    with record_used_sandboxes() as found:
         for use in scorers_of(suite) if suite is not None else ():
             make_scorer(use)
         for name in in_need:

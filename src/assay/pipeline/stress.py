@@ -59,7 +59,7 @@ from assay.model.stress import STRESS, ScenarioFinding, StressFinding, stress_me
 from assay.pipeline.lifecycle import ActiveRun, open_run
 from assay.pipeline.load import data_of, prepare_load
 from assay.pipeline.load_record import select_changed_options
-from assay.pipeline.recovery import aftermath_of, measure_recovery
+from assay.pipeline.recovery import measure_recovery, warn_if_not_recovered
 from assay.plan.load import find_agent
 from assay.plugin import lookup
 from assay.plugin.json_data import to_json_data
@@ -322,7 +322,7 @@ def _run_scenario(
     if resources is not None and found.resources is not None and found.resources.samples:
         # The scenario has the samples from while its loads ran, on the time axis of these loads.
         resources = replace(resources, samples=found.resources.samples)
-    warnings = (*aftermath_of(before), *found.warnings)
+    warnings = (*warn_if_not_recovered(before), *found.warnings)
     found = replace(found, resources=resources, is_simulated=is_simulated, warnings=warnings)
     return measure_recovery(found, bench, settle_timeout)
 

@@ -114,7 +114,7 @@ def _point(trial: Trial) -> str:
     return same_value([trial.agent.name, trial.suite, trial.benchmark, dict(trial.params)])
 
 
-def about_floors(known: Known, comparisons: Sequence[Comparison]) -> Iterator[Doubt]:
+def warn_about_floors(known: Known, comparisons: Sequence[Comparison]) -> Iterator[Doubt]:
     """A note for each tolerance that is wider than usual because of a measured noise floor."""
     for comparison in comparisons:
         floor = known.get((comparison.trial_b, comparison.metric.name))
@@ -165,7 +165,7 @@ def history_floors(histories: TrialHistories, judged: Collection[str]) -> Floors
     }
 
 
-def about_hours(comparisons: Sequence[Comparison], a: Report, b: Report) -> Iterator[Doubt]:
+def warn_about_hours(comparisons: Sequence[Comparison], a: Report, b: Report) -> Iterator[Doubt]:
     """A warning that times of two runs also contain what the machine did between them."""
     judged = [comparison for comparison in comparisons if comparison.verdict is not None]
     if a.run.id == b.run.id or not any(depends_on_machine(comparison.metric) for comparison in judged):

@@ -18,7 +18,7 @@ from assay.analysis.comparison.severity import depends_on_machine
 from assay.analysis.estimates.completion import inner_name, with_completion
 from assay.analysis.estimates.machine_speed import compute_slowdown, pace_of
 from assay.analysis.history.patterns import patterns_in
-from assay.analysis.history.regressions import Sides, by_breakage, by_comparison
+from assay.analysis.history.regressions import Sides, by_comparison, find_broken_benchmarks
 from assay.execute.noise import Noise
 from assay.model import Comparison, Doubt, Report, Verdict
 from assay.model.head_to_head import Flips
@@ -119,7 +119,7 @@ def compare_against(
     return GateFindings(
         comparisons=comparisons,
         places={second.name: label for label, (_, second) in sides.pairs.items()},
-        regressions=(*worse, *by_breakage(sides, worse)),
+        regressions=(*worse, *find_broken_benchmarks(sides, worse)),
         patterns=patterns_in(comparisons, pace),
         doubts=(*doubts, *([Doubt("machine", moved_house)] if moved_house else [])),
         machine=moved_house or _blame_machine(pace, pairs, comparisons),

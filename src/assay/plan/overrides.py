@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from assay.errors import AssayError, Mistake, PlanError, SpecError, did_you_mean, no_such
+from assay.errors import AssayError, Mistake, PlanError, SpecError, did_you_mean, format_unknown_name
 from assay.model import AgentUse
 from assay.plugin import lookup
 from assay.plugin.params import list_params, param_model
@@ -125,7 +125,7 @@ def _unknown(name: str, targets: Sequence[_Target]) -> str:
     """The message for a key that reaches nothing: the experiments that there are, or their params."""
     scope, dot, _ = name.partition(".")
     if dot:
-        return no_such(
+        return format_unknown_name(
             scope, "experiments of this spec", {name for target in targets for name in target.names}
         )
     known = {param for target in targets for param in target.params or ()}
@@ -145,7 +145,7 @@ def options_for(use: AgentUse, agents: Sequence[AgentUse], given: Mapping[str, A
         scope = next((name for name in names if key.startswith(f"{name}.")), None)
         option = key.removeprefix(f"{scope}.") if scope is not None else key.removeprefix(f"{_AGENT}.")
         if scope is None and "." in key and not key.startswith(f"{_AGENT}."):
-            raise PlanError(no_such(option.partition(".")[0], "agents of this run", names))
+            raise PlanError(format_unknown_name(option.partition(".")[0], "agents of this run", names))
         if scope in (None, use.name):
             options[option] = value
     return options

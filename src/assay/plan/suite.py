@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from assay.errors import Mistake, PlanError, no_such
+from assay.errors import Mistake, PlanError, format_unknown_name
 from assay.model import (
     AgentUse,
     AgentVersion,
@@ -65,7 +65,7 @@ class CaseFilter:
             "tags": (self.tags, {tag for case in cases for tag in case.tags}),
         }
         return [
-            no_such(name, f"{kind} of suite '{suite.name}'", known)
+            format_unknown_name(name, f"{kind} of suite '{suite.name}'", known)
             for kind, (names, known) in requested.items()
             for name in sorted(names - known)
         ]
@@ -423,7 +423,7 @@ class Agents:
             use = AgentUse(name, name)
         if use is None and (use := function_agent(name)) is None:
             known = {*self.defined, *lookup.known("agents")}
-            self.mistakes.append(written.mistake(no_such(name, "agents", known)))
+            self.mistakes.append(written.mistake(format_unknown_name(name, "agents", known)))
             return None
         if problems := agent_problems(use):
             place = self._definition(name) or written

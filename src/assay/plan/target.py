@@ -19,7 +19,15 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from assay.errors import AssayError, LookupFailed, Mistake, PlanError, SpecError, did_you_mean, no_such
+from assay.errors import (
+    AssayError,
+    LookupFailed,
+    Mistake,
+    PlanError,
+    SpecError,
+    did_you_mean,
+    format_unknown_name,
+)
 from assay.model import AgentUse, Budget, Isolation, Order, Plan, Suite
 from assay.model.suite import SUITE_ITERATIONS
 from assay.plan.expand import expand
@@ -167,7 +175,7 @@ def _plan_by_kind(request: RunRequest, settings: Settings, registry: Registry) -
         return _plan_suite(read, request, settings, registry)
     known = {*lookup.known("experiments"), *builtin_specs(), *suite_names(settings)}
     near_team = did_you_mean(target, builtin_teams())
-    message = no_such(target, "experiments, specs and suites", known)
+    message = format_unknown_name(target, "experiments, specs and suites", known)
     hint = f" {near_team}" if near_team and "Did you mean" not in message else ""
     raise LookupFailed(f"{message}{hint} A file name must end in .yaml, .yml, .json or .py.")
 
@@ -301,7 +309,9 @@ def _select_groups(spec: Spec, request: RunRequest) -> Spec:
             f"To label the run: --label {unknown[0]}"
         )
     if unknown:
-        raise PlanError(no_such(unknown[0], f"groups of '{request.target}'", [_EVERY_GROUP, *known]))
+        raise PlanError(
+            format_unknown_name(unknown[0], f"groups of '{request.target}'", [_EVERY_GROUP, *known])
+        )
     if not request.groups or _EVERY_GROUP in request.groups:
         return spec
     chosen = tuple(located for located in spec.entries if located.entry.group in request.groups)
@@ -377,7 +387,7 @@ def find_suite(target: str, settings: Settings, registry: Registry | None = None
         return _read(read_document(path), path.resolve().parent)
     read = _suite_named(target, settings, registry or Registry())
     if read is None:
-        raise LookupFailed(no_such(target, "suites", suite_names(settings)))
+        raise LookupFailed(format_unknown_name(target, "suites", suite_names(settings)))
     return read
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
-from assay.errors import LookupFailed, MissingExtra, no_such
+from assay.errors import LookupFailed, MissingExtra, format_unknown_name
 from assay.plugin.entry_points import EntryPoint, entry_points
 from assay.plugin.import_check import ImportEnded, check_import, check_module
 from assay.plugin.output import printing_to_stderr
@@ -87,7 +87,7 @@ def register_experiment(slug: str) -> Callable[[T], T]:
 def find(kind: str, name: str) -> Any:
     """The member of that name; LookupFailed lists the known ones and the nearest."""
     if (member := _find_member(kind, name)) is None:
-        raise LookupFailed(no_such(name, kind, known(kind)))
+        raise LookupFailed(format_unknown_name(name, kind, known(kind)))
     return member
 
 
@@ -266,7 +266,9 @@ def _in_file(kind: str, name: str) -> Any:
         return here[kind, attribute].member
     if attribute and hasattr(module, attribute):
         return getattr(module, attribute)
-    raise LookupFailed(no_such(attribute, f"{kind} of '{file}'", find_registered_names(Path(file), kind)))
+    raise LookupFailed(
+        format_unknown_name(attribute, f"{kind} of '{file}'", find_registered_names(Path(file), kind))
+    )
 
 
 def _entry_points(kind: str) -> dict[str, EntryPoint]:

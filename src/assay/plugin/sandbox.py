@@ -102,7 +102,7 @@ _noted: ContextVar[set[str] | None] = ContextVar("noted", default=None)
 
 
 @contextmanager
-def noting_sandboxes() -> Iterator[set[str]]:
+def record_used_sandboxes() -> Iterator[set[str]]:
     """Collects the names of the sandboxes that are found meanwhile, to store with a run which were used."""
     found: set[str] = set()
     token = _noted.set(found)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from assay.errors import LookupFailed, no_such
+from assay.errors import LookupFailed, format_unknown_name
 from assay.model import Case, CaseTable, Execution, Phase, Report, Status, TrialReport
 from assay.model.rating import is_pass
 from assay.report.side_by_side import Contest, ContestRow, as_text, build_contests
@@ -204,7 +204,7 @@ def answers_to(report: Report, case: str) -> list[AskedCase]:
         if any(done for _, done in answers):
             found.append(AskedCase(contest, cases_of(report, contest).get(case), tuple(answers)))
     if not found:
-        raise LookupFailed(no_such(case, "cases of this run", others))
+        raise LookupFailed(format_unknown_name(case, "cases of this run", others))
     return found
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from assay.model import Comparison, Metric
 from assay.report.figures import NOTHING
-from assay.units import format_signed, percent, show, significant, without_dust
+from assay.units import drop_rounding_error, format_signed, percent, show, significant
 
 
 def change_text(comparison: Comparison) -> str:
@@ -36,7 +36,7 @@ def percent_change(ratio: float) -> str:
     >>> percent_change(1.254), percent_change(0.5), percent_change(1.0), percent_change(37.2)
     ('+25.4', '−50', '0', '+3,620')
     """
-    return format_signed(without_dust(ratio - 1, 1.0) * 100)
+    return format_signed(drop_rounding_error(ratio - 1, 1.0) * 100)
 
 
 def in_points(metric: Metric) -> bool:

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
-from assay.errors import LookupFailed, PlanError, no_such
+from assay.errors import LookupFailed, PlanError, format_unknown_name
 from assay.model.queue import QueuedRun, QueueState
 from assay.pipeline import compare as comparing
 from assay.pipeline.agent_results import trials_of
@@ -147,11 +147,11 @@ def _require_names(context: ServerContext, agent: str, suite: str | None) -> Non
     store, settings = context.store, context.settings
     agents = {*store.agents_with_trials(), *find_registered_agents(settings, store)}
     if agent not in agents:
-        raise LookupFailed(no_such(agent, "agents", agents))
+        raise LookupFailed(format_unknown_name(agent, "agents", agents))
     if suite is not None and suite not in (
         known := {*store.categories(), *find_registered_suites(settings, store)}
     ):
-        raise LookupFailed(no_such(suite, "suites", known))
+        raise LookupFailed(format_unknown_name(suite, "suites", known))
 
 
 @router.get(
@@ -234,7 +234,9 @@ def _compare(store: Store, body: CompareRequestBody) -> Response:
 def _require_results(store: Store, agent: str, suite: str) -> None:
     """LookupFailed for anything but an agent with results on the suite: a word for a file or a run is no agent."""
     if FilePath(agent).suffix == ".json" or not trials_of(store, agent, suite):
-        raise LookupFailed(no_such(agent, f"agents with results on '{suite}'", store.agents_with_trials()))
+        raise LookupFailed(
+            format_unknown_name(agent, f"agents with results on '{suite}'", store.agents_with_trials())
+        )
 
 
 @router.get(

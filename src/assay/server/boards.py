@@ -22,7 +22,7 @@ from typing import Any
 from anyio import CapacityLimiter
 from fastapi import Response
 
-from assay.errors import LookupFailed, no_such
+from assay.errors import LookupFailed, format_unknown_name
 from assay.model.board import BoardKey, StoredBoard
 from assay.pipeline.boards import compute_boards, find_boards
 from assay.server.answers import respond
@@ -155,7 +155,7 @@ class BoardKeeper:
         wanted = find_boards(self._store, wanted_category, by)
         if wanted_category and len(wanted) == 1:
             known = {"overall", *self._store.categories().values()}
-            raise LookupFailed(no_such(wanted_category, "categories with results", known))
+            raise LookupFailed(format_unknown_name(wanted_category, "categories with results", known))
         kept = self._refresh(wanted, wanted_category, by, now)
         boards = {key: kept[key] for key in wanted if key in kept}
         suites = [key for key in wanted if key.suite]

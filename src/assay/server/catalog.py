@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from assay.errors import LookupFailed, no_such
+from assay.errors import LookupFailed, format_unknown_name
 from assay.pipeline.registry import find_registered_agents, find_registered_suites
 from assay.report.documents.specification import suite_answer_document
 from assay.server.access import READ
@@ -105,5 +105,5 @@ def read_suite(context: Context, suite_id: Name) -> Response:
     registered = find_registered_suites(context.settings, store)
     suite = registered[suite_id].read(store) if suite_id in registered else store.latest_suite(suite_id)
     if suite is None:
-        raise LookupFailed(no_such(suite_id, "suites", {*registered, *store.categories()}))
+        raise LookupFailed(format_unknown_name(suite_id, "suites", {*registered, *store.categories()}))
     return respond(suite_answer_document(suite, datetime.now(context.settings.zone)))

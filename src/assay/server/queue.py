@@ -97,7 +97,7 @@ class RunQueue:
 
     def _step(self) -> None:
         for run_id in [run_id for run_id, worker in self._workers.items() if worker.poll() is not None]:
-            self._bury(run_id)
+            self._settle_ended_worker(run_id)
             del self._workers[run_id]
             self._signalled.discard(run_id)
         if monotonic() - self._renewed >= _RENEW_SECONDS:
@@ -121,7 +121,7 @@ class RunQueue:
             self._workers[run_id].send_signal(signal.SIGINT)
             self._signalled.add(run_id)
 
-    def _bury(self, run_id: str) -> None:
+    def _settle_ended_worker(self, run_id: str) -> None:
         """A worker has ended. If it left its run open, the run was cancelled or interrupted, or the worker died."""
         worker = self._workers[run_id]
         queued = next((run for run in self._store.whole_queue() if run.id == run_id), None)

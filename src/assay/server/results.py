@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
-from assay.errors import LookupFailed, no_such
+from assay.errors import LookupFailed, format_unknown_name
 from assay.model import Phase, RunState, Status
 from assay.pipeline.report import report_of
 from assay.report.documents.result import execution_document, run_document
@@ -124,7 +124,7 @@ def read_findings(context: Context, run_id: Name, kind: Name) -> Response:
     """What runs of a kind have beside estimates: `load`, `capacity`, `stress`, `team`, `profile` or `workflow`."""
     report = report_of(context.store, run_id)
     if kind not in report.findings:
-        raise LookupFailed(no_such(kind, f"findings of run '{report.run.id}'", report.findings))
+        raise LookupFailed(format_unknown_name(kind, f"findings of run '{report.run.id}'", report.findings))
     document = report.findings[kind].document()
     return respond(stress_specification_document(document["stress"]) if kind == "stress" else document)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 
-from assay.errors import did_you_mean, no_such
+from assay.errors import did_you_mean, format_unknown_name
 from assay.model.dimension import DIMENSIONS
 from assay.model.metric import KNOWN_METRICS, metric_named
 from assay.model.requirement import SIGNS, Requirement
@@ -102,5 +102,5 @@ def unknown_benchmark(requirements: Iterable[Requirement], known: Collection[str
     for requirement in requirements:
         benchmark = requirement.benchmark
         if benchmark and benchmark not in known:
-            return no_such(benchmark, "benchmarks", known)
+            return format_unknown_name(benchmark, "benchmarks", known)
     return ""

@@ -29,7 +29,7 @@ from pydantic import (
     model_validator,
 )
 
-from assay.errors import Mistake, SpecError, did_you_mean, no_such
+from assay.errors import Mistake, SpecError, did_you_mean, format_unknown_name
 from assay.model import Benchmark, Case, Cleanup, InstrumentUse, Iterations, Limits, Rubric, ScorerUse, Suite
 from assay.model.suite import ASK, SUITE_ITERATIONS
 from assay.model.tool import read_tools
@@ -516,7 +516,7 @@ def _baseline_mistakes(
         seen.add(known.agent_id)
         for name in known.scores:
             if name not in ids:
-                problem = no_such(name, "benchmarks of this suite", ids)
+                problem = format_unknown_name(name, "benchmarks of this suite", ids)
                 yield document.mistake((*place, "scores", name), problem)
 
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
-from assay.errors import LookupFailed, no_such
+from assay.errors import LookupFailed, format_unknown_name
 from assay.model.access import ApiKey, AuditEntry, Scope
 from assay.model.codec import from_plain
 from assay.store.tables import api_keys, audit_log, sessions, workspaces
@@ -83,7 +83,7 @@ def revoke_key(connection: sa.Connection, prefix: str, now: datetime | None = No
     """Revoke a key; one that was revoked before keeps its time."""
     keys = {key.prefix: key for key in read_keys(connection)}
     if prefix not in keys:
-        raise LookupFailed(no_such(prefix, "keys", keys))
+        raise LookupFailed(format_unknown_name(prefix, "keys", keys))
     chosen = api_keys.c.prefix == prefix, api_keys.c.revoked.is_(None)
     connection.execute(api_keys.update().where(*chosen).values(revoked=now or datetime.now(UTC)))
     return _read_key(connection, prefix)

@@ -79,7 +79,7 @@ class Holder:
         )
 
 
-def grant(connection: sa.Connection, run_id: str, owner: Owner) -> Lease:
+def create_lease(connection: sa.Connection, run_id: str, owner: Owner) -> Lease:
     """The first lease of a run."""
     lease = Lease(run_id, secrets.token_hex(16))
     connection.execute(
@@ -103,7 +103,7 @@ def acquire(connection: sa.Connection, run_id: str, owner: Owner) -> Lease:
     refuse_if_held(connection, run_id, "Wait for that process or end it, then try again.")
     row = connection.execute(sa.select(leases).where(leases.c.run_id == run_id)).one_or_none()
     if row is None:
-        return grant(connection, run_id, owner)
+        return create_lease(connection, run_id, owner)
     lease = Lease(run_id, secrets.token_hex(16), row.batches, _owner(row), row.token)
     # The count of batches stays: a file that the owner before left behind numbers its batches by it.
     connection.execute(

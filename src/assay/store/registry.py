@@ -13,7 +13,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from assay.errors import StoreError, SuiteNotFound, no_such
+from assay.errors import StoreError, SuiteNotFound, format_unknown_name
 from assay.model import AgentUse, AgentVersion, Suite, SuiteRef
 from assay.model.codec import from_plain, to_plain
 from assay.model.redaction import known_secrets, redact
@@ -191,7 +191,7 @@ def read_registered_suite(connection: sa.Connection, name: str) -> Suite:
     definition = connection.scalar(query)
     if definition is None:
         known = [suite.name for suite in read_registered_suites(connection)]
-        raise SuiteNotFound(no_such(name, "registered suites", known))
+        raise SuiteNotFound(format_unknown_name(name, "registered suites", known))
     return from_plain(Suite, definition)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from assay.errors import LookupFailed, no_such
+from assay.errors import LookupFailed, format_unknown_name
 from assay.model.codec import from_plain, to_plain
 from assay.model.regression import Regression, RegressionChange, RegressionState, Severity
 from assay.store.tables import regression_changes, regressions
@@ -117,7 +117,7 @@ def mark(
     if len(chosen) > 1:
         raise LookupFailed(f"'{ref}' matches {', '.join(chosen)}. Give more of the id.")
     if not chosen:
-        raise LookupFailed(no_such(ref, f"regressions of '{agent}'", known))
+        raise LookupFailed(format_unknown_name(ref, f"regressions of '{agent}'", known))
     now = now or datetime.now(UTC)
     values = {"state": state.value, "changed": now, "is_marked": True}
     if note is not None:

@@ -6,7 +6,7 @@ from functools import cache
 
 import sqlalchemy as sa
 
-from assay.errors import RunNotFound, no_such
+from assay.errors import RunNotFound, format_unknown_name
 from assay.model.run import RERUN_TAG
 from assay.store.tables import baselines, runs, tags
 from assay.store.workspaces import is_own, workspace_of
@@ -90,6 +90,6 @@ def _baseline(connection: sa.Connection, name: str) -> str:
     if run_id is None:
         known = connection.scalars(sa.select(baselines.c.name).where(own))
         raise RunNotFound(
-            f"{no_such(name, 'baselines', known)} Create it: {shell_command('baseline set', name, 'RUN')}"
+            f"{format_unknown_name(name, 'baselines', known)} Create it: {shell_command('baseline set', name, 'RUN')}"
         )
     return run_id

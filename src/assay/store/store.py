@@ -257,7 +257,7 @@ class Store:
                 raise StoreError(f"Run '{run_id}' already exists. Use another id.")
             begun = {"id": run_id, "started": started, "owner": str(owner)}
             writing.insert_run(connection, plan, environment, begun)
-            lease = leases.grant(connection, run_id, owner) if isinstance(owner, Owner) else None
+            lease = leases.create_lease(connection, run_id, owner) if isinstance(owner, Owner) else None
             run = reading.read_run(connection, run_id)
             if plan.suite is not None:
                 # What was just written need not be read back when the run is rated: a suite may have 10,000 cases.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from assay.errors import LookupFailed, StoreError, no_such
+from assay.errors import LookupFailed, StoreError, format_unknown_name
 from assay.model.workspace import DEFAULT
 from assay.store.tables import (
     DEFAULT_WORKSPACE,
@@ -64,7 +64,7 @@ def find(connection: sa.Connection, name: str) -> Workspace:
     found: int | None = connection.scalar(sa.select(workspaces.c.id).where(workspaces.c.name == name))
     if found is None:
         advice = f"Create it: {shell_command('workspace create', name)}"
-        raise LookupFailed(f"{no_such(name, 'workspaces', read_names(connection))} {advice}")
+        raise LookupFailed(f"{format_unknown_name(name, 'workspaces', read_names(connection))} {advice}")
     return Workspace(found, name)
 
 

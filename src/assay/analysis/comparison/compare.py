@@ -37,12 +37,12 @@ from assay.analysis.comparison.verdict import (
 )
 from assay.analysis.estimates.replication import FEWEST_ROUNDS, Observed, is_by_round, observe
 from assay.analysis.estimates.treatment import (
+    describe_incomparable_arms,
     describe_redefinition,
     same_value,
     select_compared_params,
-    treatment_failure,
 )
-from assay.errors import LookupFailed, no_such
+from assay.errors import LookupFailed, format_unknown_name
 from assay.model import Comparison, Metric, Report, TrialReport
 from assay.model.metric import is_score
 from assay.stats.blocks import Blocked, compare_within_blocks
@@ -194,7 +194,7 @@ def _all_contrasts(
     shared = {metric.name for a, b in pairs for metric in _find_common_metrics(a, b)}
     for name in question.metrics or ():
         if name not in shared and _parse_percentile(name, shared) is None:
-            raise LookupFailed(no_such(name, "metrics that both sides have", shared))
+            raise LookupFailed(format_unknown_name(name, "metrics that both sides have", shared))
     return [
         contrast
         for (a, b), meeting in zip(pairs, meetings, strict=True)
@@ -226,7 +226,7 @@ def _contrasts(a: TrialReport, b: TrialReport, meeting: _Meeting, question: _Que
     """
     interleaved = meeting.takes_turns
     blocks = find_blocks(a, b, is_one_run=meeting.is_one_run)
-    refusal = treatment_failure(a, b) or describe_redefinition(a, b)
+    refusal = describe_incomparable_arms(a, b) or describe_redefinition(a, b)
     shared = {metric.name: metric for metric in _find_common_metrics(a, b)}
     lone = lone_part(shared)
     judged_names = question.select_judged_metrics(a, b, shared)

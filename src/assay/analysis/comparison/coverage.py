@@ -31,7 +31,7 @@ def find_missing(a: Report, b: Report) -> Missing:
     )
 
 
-def about_missing(a: Report, b: Report, missing: Missing) -> Iterator[Doubt]:
+def warn_about_missing(a: Report, b: Report, missing: Missing) -> Iterator[Doubt]:
     """Warnings about trials and cases that only one side has results of."""
     pairs = matching_trials(a, b)
     if missing.trials:
@@ -54,7 +54,7 @@ def about_missing(a: Report, b: Report, missing: Missing) -> Iterator[Doubt]:
         yield Doubt("unmatched", f"Not in the baseline, so not judged: {_some(new)}.")
 
 
-def about_cases_left_out(report: Report) -> Iterator[Doubt]:
+def warn_about_cases_left_out(report: Report) -> Iterator[Doubt]:
     """Cases of the suite without a score in the run, such as those that `--limit` left out."""
     benchmarks = (
         {benchmark.id: len(benchmark.cases) for benchmark in report.suite.benchmarks} if report.suite else {}

@@ -13,7 +13,7 @@ from assay.analysis.comparison.default_metrics import default_family
 from assay.analysis.comparison.policy import KnownNoise, Tolerances
 from assay.analysis.comparison.severity import is_broken
 from assay.analysis.estimates.completion import inner_name, outer_name, restore_name
-from assay.errors import LookupFailed, no_such
+from assay.errors import LookupFailed, format_unknown_name
 from assay.model import Comparison, Metric, Report
 
 
@@ -53,7 +53,7 @@ def compare_within(
     """
     for name in tolerances.of_metric:
         if inner_name(name) not in metrics:
-            raise LookupFailed(no_such(name, "metrics that are judged", map(outer_name, metrics)))
+            raise LookupFailed(format_unknown_name(name, "metrics that are judged", map(outer_name, metrics)))
     compared = compare_reports(
         a, b, metrics=metrics, unjudged=unjudged, fixed_cases=True, tolerances=tolerances, noise=noise
     )

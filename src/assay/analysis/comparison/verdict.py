@@ -21,7 +21,7 @@ from assay.stats.permutation import repetitions_to_settle
 from assay.stats.random_effects import ErrorPart, half_width
 from assay.stats.rank_distributions import fewest_units
 from assay.stats.sample import Scale, quantile
-from assay.units import percent, show, significant, without_dust
+from assay.units import drop_rounding_error, percent, show, significant
 
 FEWEST_UNITS = 5
 FEWEST_PAIRS = 6
@@ -104,7 +104,7 @@ def without_rounding(effect: Effect | None, *values: float) -> Effect | None:
     neutral = effect.neutral
     operands = (neutral,) if effect.scale is Scale.RATIO else (*values, effect.low, effect.high)
     value, low, high = (
-        neutral + without_dust(number - neutral, *operands)
+        neutral + drop_rounding_error(number - neutral, *operands)
         for number in (effect.value, effect.low, effect.high)
     )
     return replace(effect, value=value, low=low, high=high)

@@ -40,7 +40,7 @@ def select_compared_params(trial: TrialReport) -> Mapping[str, object]:
     return params
 
 
-def settings_not_taken(trial: TrialReport) -> list[str]:
+def find_ignored_settings(trial: TrialReport) -> list[str]:
     """Params that were ignored: the thing under test reports a different value. Each is a sentence; None requests nothing."""
     applied = read_back(trial)
     return [
@@ -67,7 +67,7 @@ def _build_asked_params(trial: TrialReport) -> Mapping[str, object]:
     return params if member is None else member.asked_settings(params)
 
 
-def identical_arms(trials: Iterable[TrialReport]) -> list[Arms]:
+def find_identical_arms(trials: Iterable[TrialReport]) -> list[Arms]:
     """Groups of arms that were meant to differ but report the same settings.
 
     An axis may leave its trace under other names (a profile shows in the options that it sets) or leave none (a number of
@@ -89,10 +89,10 @@ def find_twin(arms: Arms) -> TrialReport:
     return min(others, key=lambda arm: len(differing_params(first, arm)))
 
 
-def treatment_failure(a: TrialReport, b: TrialReport) -> str:
+def describe_incomparable_arms(a: TrialReport, b: TrialReport) -> str:
     """Why two arms cannot be compared, as a sentence; empty if they can."""
     for trial in (a, b):
-        if wrong := settings_not_taken(trial):
+        if wrong := find_ignored_settings(trial):
             return f"{trial.name}: {wrong[0]}"
     differing = differing_params(a, b)
     if not differing:
@@ -133,7 +133,7 @@ def differing_params(a: TrialReport, b: TrialReport) -> list[str]:
 
 
 def _find_identical(arms: Arms) -> list[Arms]:
-    """The groups of identical arms among those of one benchmark; see `identical_arms`."""
+    """The groups of identical arms among those of one benchmark; see `find_identical_arms`."""
     unread = _find_unread(arms)
     if len(_group_by(arms, _trace)) == 1:
         return [arms] if _is_meant_to_differ(arms, unread) else []

@@ -1,7 +1,7 @@
 """Builds regressions from what got worse, whether a comparison or a change point found it.
 
 There are three ways: a comparison with a baseline (`by_comparison`), a benchmark on which nothing works any more
-(`by_breakage`) and a shift in the history (`by_history`). `merge_regressions` reports what several of them found once, and
+(`find_broken_benchmarks`) and a shift in the history (`by_history`). `merge_regressions` reports what several of them found once, and
 `update_regression_states` carries the states of known regressions (such as investigating or resolved) over to the new list.
 `pipeline/regressions.py` calls all of them and stores the result.
 
@@ -96,7 +96,7 @@ def _build_from_comparison(comparison: Comparison, benchmark: str, loss: Loss, s
     )
 
 
-def by_breakage(sides: Sides, regressions: Iterable[Regression]) -> list[Regression]:
+def find_broken_benchmarks(sides: Sides, regressions: Iterable[Regression]) -> list[Regression]:
     """Benchmarks that worked before and on which nothing works now, unless `regressions` already contain that.
 
     No test is needed here, and none would help: an agent that cannot be opened fails once and is given up, and a single

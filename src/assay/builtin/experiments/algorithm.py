@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 
 from assay.builtin.experiments.rl.tasks import TASKS
 from assay.builtin.experiments.rl.training import Trainer, Training, TrainingBudget, run_training
-from assay.errors import no_such
+from assay.errors import format_unknown_name
 from assay.model import Better, Metric, describe_metrics
 from assay.plugin import peak_memory
 from assay.plugin.experiment import Experiment, ExperimentContext
@@ -77,7 +77,7 @@ class AlgorithmParams(BaseModel):
         from assay.builtin.experiments.rl.native import RECIPES
 
         if name not in RECIPES:
-            raise ValueError(no_such(name, "algorithms", RECIPES))
+            raise ValueError(format_unknown_name(name, "algorithms", RECIPES))
         return name
 
     @model_validator(mode="after")

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import BaseModel, Field, field_validator, model_validator
 
 from assay.builtin.experiments.rl.probes import PROBES, probe_features
-from assay.errors import LookupFailed, no_such
+from assay.errors import LookupFailed, format_unknown_name
 from assay.model import Better, Metric, describe_metrics
 from assay.plugin import peak_memory
 from assay.plugin.experiment import Experiment, ExperimentContext
@@ -53,7 +53,7 @@ class FrameworkParams(BaseModel):
     @classmethod
     def _is_known(cls, name: str) -> str:
         if name not in PROBES:
-            raise ValueError(no_such(name, "frameworks", PROBES))
+            raise ValueError(format_unknown_name(name, "frameworks", PROBES))
         return name
 
     @model_validator(mode="after")

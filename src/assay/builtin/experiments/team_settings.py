@@ -86,9 +86,9 @@ class _Reader:
                 name_in_answers = str(resolve_name(str(self._resolved["model"]), use.folder))
                 self._resolved = {**self._resolved, "model": name_in_answers}
             self._params = _params(use)
-            asker = agent_use(self._params)
-            url = str(asker.options["base_url"])
-            self._server = server_of(pool.open(asker), self._params, url)  # type: ignore[arg-type]
+            case_runner = agent_use(self._params)
+            url = str(case_runner.options["base_url"])
+            self._server = server_of(pool.open(case_runner), self._params, url)  # type: ignore[arg-type]
             # Ollama holds models apart, others have but one.
             self.place = (url, self._params.model) if self._params.api == "ollama" else (url,)
 

@@ -20,7 +20,7 @@ from time import perf_counter, sleep
 from typing import Any
 
 from assay.errors import AssayError
-from assay.execute.case_runner import Asker
+from assay.execute.case_runner import CaseRunner
 from assay.execute.error_text import format_error
 from assay.execute.worker_channel import CANCEL, StatusBlock
 from assay.model import AgentUse, Case, Execution, Isolation, Iterations, Job, Limits, Phase, Status
@@ -56,12 +56,12 @@ class _Order:
     """When to begin."""
     first: int
     end: int
-    """Numbers of the cases, as an Asker counts them."""
+    """Numbers of the cases, as an CaseRunner counts them."""
 
 
 @dataclass(slots=True)
 class _Meter:
-    """Takes the times of each case: an Asker fetches the next number when it is about to ask, and `end` is called after it."""
+    """Takes the times of each case: an CaseRunner fetches the next number when it is about to ask, and `end` is called after it."""
 
     permits: Any
     waited: float = 0.0
@@ -152,7 +152,7 @@ def wait_for_members(members: Sequence[Member]) -> list[Answered]:
 
 
 def _job(use: AgentUse, cases: tuple[Case, ...], seed: int, limit: float | None) -> Job:
-    """The least that an Asker needs; what it asks comes with each order."""
+    """The least that an CaseRunner needs; what it asks comes with each order."""
     return Job(
         trial=0,
         process=0,
@@ -181,9 +181,9 @@ def _serve(job: Job, pipe: Connection[Any, Any], of_worker: Connection[Any, Any]
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     pool = AgentPool()
     try:
-        asker = Asker(job, pool)
-        asker.call_scorers()
-        pipe.send(("fine", asker.version))
+        case_runner = CaseRunner(job, pool)
+        case_runner.create_scorers()
+        pipe.send(("fine", case_runner.version))
     except BaseException as error:
         text = str(error) if isinstance(error, AssayError) else format_error(error)
         pipe.send(("wrong", f"could not be started: {text}"))
@@ -191,18 +191,18 @@ def _serve(job: Job, pipe: Connection[Any, Any], of_worker: Connection[Any, Any]
         os._exit(0)
     with contextlib.suppress(EOFError, OSError):
         while (order := pipe.recv()) is not None:
-            pipe.send(_carry_out_order(asker, order, sem, job))
+            pipe.send(_carry_out_order(case_runner, order, sem, job))
     pool.close()
     os._exit(0)
 
 
-def _carry_out_order(asker: Asker, order: _Order, sem: Any, job: Job) -> tuple[str, Any]:
+def _carry_out_order(case_runner: CaseRunner, order: _Order, sem: Any, job: Job) -> tuple[str, Any]:
     assert job.agent is not None
     """Wait for the moment, then ask the cases; the permit is given back after each, also where one failed."""
     meter, stints = _Meter(sem), []
     sleep(max(0.0, order.go - perf_counter()))
     try:
-        for execution in asker.one_by_one(meter.numbers(order), StatusBlock(), lambda: None):
+        for execution in case_runner.run_cases(meter.numbers(order), StatusBlock(), lambda: None):
             end = meter.end()
             stints.append(
                 Answered(job.agent.name, execution.case, meter.started, end, meter.waited, execution)

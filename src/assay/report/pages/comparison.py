@@ -15,7 +15,7 @@ from assay.report.leads import names_text
 from assay.report.pages.page import Cell, Page, PageSection, Table
 from assay.report.side_by_side import format_first_names
 from assay.report.sides import side_lines
-from assay.units import and_list, count, format_count, percent, show, significant, without_dust
+from assay.units import and_list, count, drop_rounding_error, format_count, percent, show, significant
 
 if TYPE_CHECKING:
     from assay.model.comparison import Compared
@@ -87,7 +87,7 @@ def _ratings(found: Showdown) -> PageSection:
         better = (
             Cell(winner, tone="good")
             if winner
-            else Cell("not significant" if without_dust(a - b, a, b) else "equal", tone="quiet")
+            else Cell("not significant" if drop_rounding_error(a - b, a, b) else "equal", tone="quiet")
         )
         ends = found.intervals.get(name)
         apart = f" [{ends[0]:+.3f}, {ends[1]:+.3f}]" if ends else ""

@@ -9,7 +9,7 @@ from fastapi import Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 
-from assay.errors import LookupFailed, PlanError, no_such
+from assay.errors import LookupFailed, PlanError, format_unknown_name
 from assay.model.page import Cell, PageSection, Table, Tile
 from assay.pipeline.registry import find_registered_agents, find_registered_suites
 from assay.report.figures import NOTHING
@@ -105,7 +105,7 @@ def show_agent(request: Request, context: Context, name: Name, suite: Name | Non
     runs = store.runs(limit=_ROWS, agent=name)
     if not runs and name not in registered and not runnable:
         known = {*registered, *(found.name for found in store.agent_overviews())}
-        raise LookupFailed(no_such(name, "agents", known))
+        raise LookupFailed(format_unknown_name(name, "agents", known))
     found = store.regressions(name)
     still_open = [regression for regression in found if regression.counts]
     newest = sorted(trials, key=lambda trial: trial.started, reverse=True)

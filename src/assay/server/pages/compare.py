@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from fastapi import Query, Request, Response
 
 from assay.analysis.comparison.compare import matching_trials
-from assay.errors import AssayError, LookupFailed, PlanError, RunNotFound, no_such
+from assay.errors import AssayError, LookupFailed, PlanError, RunNotFound, format_unknown_name
 from assay.model import TrialReport
 from assay.model.comparison import Compared
 from assay.model.scored_answer import AnswerComparison, ScoreDifference
@@ -143,7 +143,7 @@ def _find_side(store: Store, ref: str, suite: str | None) -> ChosenSide:
     except RunNotFound:
         where = f" on '{suite}'" if suite else ""
         raise LookupFailed(
-            no_such(ref, f"runs and agents with results{where}", store.agents_with_trials())
+            format_unknown_name(ref, f"runs and agents with results{where}", store.agents_with_trials())
         ) from None
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from fastapi import Query, Request, Response
 
-from assay.errors import LookupFailed, no_such
+from assay.errors import LookupFailed, format_unknown_name
 from assay.model.coverage import CoverageAges, find_coverage_state
 from assay.model.page import PageSection
 from assay.pipeline.coverage import read_coverage_ages
@@ -82,7 +82,7 @@ def show_coverage(
 def _check_names(ages: CoverageAges, suite: str | None, agent: str | None) -> None:
     for name, known, kind in ((suite, ages.suites, "suites"), (agent, ages.agents, "agents")):
         if name is not None and name not in known:
-            raise LookupFailed(no_such(name, kind, known))
+            raise LookupFailed(format_unknown_name(name, kind, known))
 
 
 def _choose_rows(

@@ -11,7 +11,7 @@ from fastapi import Query, Request, Response
 from starlette.exceptions import HTTPException
 
 from assay.analysis.estimates.case_difficulty import case_difficulties
-from assay.errors import LookupFailed, no_such
+from assay.errors import LookupFailed, format_unknown_name
 from assay.model import Benchmark, Case, Execution, Phase, Suite
 from assay.model.page import Cell, PageSection, Table, Tile
 from assay.model.rating import CaseDifficulty
@@ -85,7 +85,7 @@ def _find_suite(context: ServerContext, name: str) -> tuple[Suite, RegisteredSui
     else:
         suite = known.read(store) if known else store.latest_suite(name)
     if suite is None:
-        raise LookupFailed(no_such(name, "suites", {*registered, *store.categories()}))
+        raise LookupFailed(format_unknown_name(name, "suites", {*registered, *store.categories()}))
     return suite, known
 
 
@@ -161,7 +161,7 @@ def _find_benchmark(suite: Suite, benchmark_id: str | None) -> Benchmark | None:
     found = next((benchmark for benchmark in suite.benchmarks if benchmark.id == benchmark_id), None)
     if benchmark_id is not None and found is None:
         known = [benchmark.id for benchmark in suite.benchmarks]
-        raise LookupFailed(no_such(benchmark_id, f"benchmarks of '{suite.name}'", known))
+        raise LookupFailed(format_unknown_name(benchmark_id, f"benchmarks of '{suite.name}'", known))
     return found or next((benchmark for benchmark in suite.benchmarks if benchmark.cases), None)
 
 
