@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _MARKED = 3
 """Agents that may be among the first three are marked."""
-_SIMULATED = "ranked separately: their figures come from a model"
+_SIMULATED = "Simulated agents, ranked separately"
 _MOST_ACROSS, _FEW_ACROSS = 11, 5
 """Agents that a terminal can show as a square, row against column; those that a narrow one can."""
 _SHORT = {"accuracy": "Acc", "efficiency": "Eff", "reliability": "Rel", "benchmarks": "Done"}
