@@ -53,12 +53,12 @@ def print_page(page: Page, console: Console) -> None:
             console.print(literal(fact, "dim"))
     else:
         console.print(join_texts(literal(page.title, "bold"), literal(f"  {' · '.join(page.facts)}", "dim")))
-    for section in page.sections:
-        if _is_shown(section):
+    for place, section in enumerate(filter(_is_shown, page.sections)):
+        if place:
             console.print()
-            # What the verdict says, no section says before it.
-            is_verdict = section.finding == f"{page.verdict}."
-            _print_section(replace(section, finding="") if is_verdict else section, console)
+        # What the verdict says, no section says before it.
+        is_verdict = section.finding == f"{page.verdict}."
+        _print_section(replace(section, finding="") if is_verdict else section, console)
     for doubt in rank_warnings(page.warnings):
         console.print(bullet("!", str(doubt), "yellow"))
     if page.verdict:
