@@ -30,9 +30,8 @@ quietly assay regressions exact
 quietly assay gate last --baseline main
 quietly assay label last fail --agent greedy --case tour-01
 quietly assay label last pass --agent greedy --case change-00
-tell 'two agents as a team'
+tell 'two agents as a team, and a profile'
 quietly assay team "$here/team.yaml"
-tell 'a profile'
 quietly assay profile exact --suite puzzles --no-memory --repetitions 2
 tell 'a load test and a stress test'
 quietly assay load exact --dataset "$here/../puzzles/puzzles.yaml" --concurrency 2 --duration 3s --warmup 1s
