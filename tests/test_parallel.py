@@ -72,7 +72,7 @@ def test_a_process_that_dies_fails_one_test_and_loses_none(tmp_path: Path) -> No
     )
     assert "the test process ended with -9" in done.stdout
     assert "with its reason" in done.stdout
-    assert (tmp_path / "stopped").read_text().strip("1") == ""
+    assert set((tmp_path / "stopped").read_text()) == {"1"}
 
 
 def test_it_stops_after_the_first_failure_if_asked(tmp_path: Path) -> None:
